@@ -1,0 +1,136 @@
+#!/bin/sh
+# climate.sh INPUT... OUTPUT_DIR
+#
+# Reads monthly temperature records, works out the mean of each decade and the
+# linear trend of each source, and leaves in OUTPUT_DIR
+#   climate.tsv   the table (columns: see table.awk)
+#   climate.svg   the same as a picture, with the months behind it
+#
+# An INPUT is a file, or a directory of which every *.csv is read. Both results
+# are written whole under a temporary name, read back, and then moved: the
+# picture first, the table last, so a table that is there is never alone.
+# Wrong input, a read that fails or a full disk: a message, exit code 1, and
+# neither result is touched. Exit code 2: called wrongly.
+#
+# Needs a POSIX sh, awk, cat, mkdir, mv, rm and tr; nothing else.
+
+set -u
+LC_ALL=C
+export LC_ALL
+
+usage='usage: climate.sh INPUT... OUTPUT_DIR
+example: climate.sh records results'
+newline='
+'
+
+die() {
+	printf 'climate: %s\n' "$*" >&2
+	exit 1
+}
+
+# feed FILE... sends the files to records.awk, each between two marks. A byte 1
+# begins a mark. The line feed before the closing mark shows whether the file
+# ended with one of its own, and the mark whether it was read to its end. Zero
+# bytes, which some awks pass over, become bytes that no record may hold.
+feed() {
+	for file in "$@"; do
+		printf '\001file %s\n' "$file"
+		if cat -- "$file"; then
+			printf '\n\001end\n'
+		else
+			printf '\n\001unread\n'
+		fi
+	done | tr '\000' '\002'
+	printf '\001done\n'
+}
+
+# work PROGRAM runs one of the awk programs on the checked records.
+work() {
+	printf '%s\n' "$records" | awk -f "$here/stats.awk" -f "$here/$1"
+}
+
+# save NAME TEXT writes TEXT under the temporary directory and reads it back,
+# since a shell does not learn of an error that comes when a file is closed.
+save() {
+	printf '%s\n' "$2" | cat >"$temp/$1" || die "$out/$1: cannot be written"
+	[ "$(cat "$temp/$1")" = "$2" ] || die "$out/$1: was not kept as written"
+	[ ! -d "$out/$1" ] || die "$out/$1: is a directory, move it away"
+}
+
+case ${1-} in
+-h | --help)
+	printf '%s\n' "$usage"
+	exit 0
+	;;
+esac
+if [ $# -lt 2 ]; then
+	printf '%s\n' "$usage" >&2
+	exit 2
+fi
+
+case $0 in
+*/*) here=${0%/*} ;;
+*) here=. ;;
+esac
+
+# Each input in turn leaves the front of the arguments, and the files it stands
+# for join at the back; what then remains in front is the output directory.
+left=$(($# - 1))
+while [ "$left" -gt 0 ]; do
+	input=$1
+	shift
+	left=$((left - 1))
+	if [ ! -d "$input" ]; then
+		set -- "$@" "$input"
+		continue
+	fi
+	before=$#
+	for file in "$input"/*.csv; do
+		# A pattern that matched nothing is no file; a dead link is one, and
+		# is complained of when it is read.
+		if [ -e "$file" ] || [ -h "$file" ]; then
+			[ -d "$file" ] || set -- "$@" "$file"
+		fi
+	done
+	[ $# -gt "$before" ] || die "$input: holds no *.csv that can be seen"
+done
+out=$1
+shift
+[ -d "$out" ] || die "$out: not a directory, make it first"
+case $* in
+*"$newline"*) die "a file name holds a line feed, rename it" ;;
+esac
+
+records=$(feed "$@" | awk -f "$here/records.awk") || exit 1
+table=$(work table.awk) || die "the table could not be made"
+plot=$(work plot.awk) || die "the plot could not be made"
+
+# on_signals ACTION has each signal do ACTION with the exit code that tells it.
+on_signals() {
+	# shellcheck disable=SC2064 # ACTION is put in now, on purpose
+	{
+		trap "$1"129 HUP
+		trap "$1"130 INT
+		trap "$1"143 TERM
+	}
+}
+
+# mkdir takes a name only if nobody has it: jobs on other nodes may write into
+# the same directory, under the same process number. A signal waits until the
+# name is known, so that the directory is removed whenever we end.
+temp='' stop='' try=0
+trap '[ -z "$temp" ] || rm -rf "$temp"' EXIT
+on_signals stop=
+until why=$(mkdir "$out/.climate.$$.$try" 2>&1); do
+	[ -e "$out/.climate.$$.$try" ] || die "$out: cannot be written: $why"
+	try=$((try + 1))
+done
+temp=$out/.climate.$$.$try
+on_signals 'exit '
+[ -z "$stop" ] || exit "$stop"
+
+save climate.svg "$plot"
+save climate.tsv "$table"
+mv -f "$temp/climate.svg" "$out/climate.svg" || die "$out/climate.svg: cannot be put in place"
+mv -f "$temp/climate.tsv" "$out/climate.tsv" || die "$out/climate.tsv: cannot be put in place"
+printf 'climate: wrote %s and %s\n' "$out/climate.tsv" "$out/climate.svg"
