@@ -1,0 +1,245 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// keepExpired is for how long an expired ticket is still listed, so that its
+// owner can see that it expired. After that it is removed.
+const keepExpired = 24 * time.Hour
+
+// minKeyBits is the smallest key that is taken: that of the real tools' tickets.
+const minKeyBits = 1024
+
+// ErrNoTicket says that no ticket of that digest is registered.
+var ErrNoTicket = fmt.Errorf("no such ticket: %w", fs.ErrNotExist)
+
+// Registered is the server's half of a ticket.
+type Registered struct {
+	Subject   string // whose rights it lends
+	PublicPEM []byte
+	Expires   time.Time
+	Rights    []TicketRight // masks of directories; the deepest that holds a path counts
+}
+
+// TicketRight is a ticket's mask at a directory of the export and all below it.
+type TicketRight struct{ Path, Rights string }
+
+// Expired reports whether the ticket had ended, leeway included, at the time now.
+func (r *Registered) Expired(now time.Time) bool { return now.After(r.Expires.Add(Leeway)) }
+
+func (r *Registered) publicKey() (*rsa.PublicKey, error) {
+	block, _ := pem.Decode(r.PublicPEM)
+	if block == nil {
+		return nil, errors.New("the ticket's key is not in PEM")
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parsed.(*rsa.PublicKey)
+	if !ok || key.N.BitLen() < minKeyBits {
+		return nil, fmt.Errorf("the ticket's key is not an RSA key of at least %d bits", minKeyBits)
+	}
+	return key, nil
+}
+
+// Store is a server's register of tickets: a file for each in a directory, read
+// again when it changed, so that a ticket may be removed by hand. Files of the
+// real server's form and name are understood. It is safe for concurrent use.
+type Store struct {
+	dir    string
+	prefix string // of the files' names, before the digest
+
+	change sync.Mutex // serialises changes of the files; held across the disk
+	mu     sync.Mutex // guards cache; never held across the disk
+	cache  map[string]cached
+}
+
+type cached struct {
+	Registered
+	stamp stamp
+}
+
+// stamp tells whether a file is still the one that was read.
+type stamp struct {
+	ino         uint64
+	size        int64
+	mtime, ctim syscall.Timespec
+}
+
+// OpenStore opens the register in dir, which is made with mode 0700 if missing.
+func OpenStore(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &Store{dir: dir, prefix: "ticket.", cache: make(map[string]cached)}, nil
+}
+
+// OpenExportStore opens the tickets that a real chirp_server left in the root of
+// an export, to be read and ended there. Nothing is made.
+func OpenExportStore(root string) *Store {
+	return &Store{dir: root, prefix: ".__ticket.", cache: make(map[string]cached)}
+}
+
+var digestForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+func (s *Store) file(digest string) string { return filepath.Join(s.dir, s.prefix+digest) }
+
+// Register adds a ticket without any rights (`/ n`), or replaces the one with the
+// same key when it is the same subject's, and returns its digest. It is on disk
+// when Register returns.
+func (s *Store) Register(subject string, publicPEM []byte, expires time.Time) (string, error) {
+	r := Registered{Subject: subject, PublicPEM: publicPEM, Expires: expires, Rights: []TicketRight{{"/", "n"}}}
+	if _, err := r.publicKey(); err != nil {
+		return "", fmt.Errorf("%w: %w", fs.ErrInvalid, err)
+	}
+	digest := DigestOf(publicPEM)
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.sweep(time.Now())
+	if old, err := s.Get(digest); err == nil && old.Subject != subject {
+		return "", fmt.Errorf("ticket %s is another subject's: %w", digest, fs.ErrExist)
+	}
+	return digest, s.put(digest, r)
+}
+
+// Modify sets the ticket's mask at path (clean, from the export's root).
+func (s *Store) Modify(digest, path, rights string) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	r, err := s.Get(digest)
+	if err != nil {
+		return err
+	}
+	r.Rights = slices.DeleteFunc(slices.Clone(r.Rights), func(t TicketRight) bool { return t.Path == path })
+	r.Rights = append(r.Rights, TicketRight{path, rights})
+	slices.SortFunc(r.Rights, func(a, b TicketRight) int { return strings.Compare(a.Path, b.Path) })
+	return s.put(digest, r)
+}
+
+// Get finds a ticket, expired or not; ErrNoTicket when there is none. The caller
+// must not change what it holds.
+func (s *Store) Get(digest string) (Registered, error) {
+	if !digestForm.MatchString(digest) {
+		return Registered{}, ErrNoTicket
+	}
+	info, err := os.Lstat(s.file(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		s.forget(digest)
+		return Registered{}, ErrNoTicket
+	}
+	if err != nil {
+		return Registered{}, err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	now := stamp{st.Ino, st.Size, st.Mtim, st.Ctim}
+	s.mu.Lock()
+	c, ok := s.cache[digest]
+	s.mu.Unlock()
+	if ok && c.stamp == now {
+		return c.Registered, nil
+	}
+	return s.read(digest, now)
+}
+
+// read takes a ticket from its file, whose stamp was taken before.
+func (s *Store) read(digest string, before stamp) (Registered, error) {
+	text, err := os.ReadFile(s.file(digest))
+	if err != nil {
+		return Registered{}, err
+	}
+	r, err := parseRegistered(text)
+	if err == nil && DigestOf(r.PublicPEM) != digest {
+		err = errors.New("the key is not the one that the name says")
+	}
+	if err != nil {
+		return Registered{}, fmt.Errorf("%s: %w", s.file(digest), err)
+	}
+	s.mu.Lock()
+	s.cache[digest] = cached{r, before}
+	s.mu.Unlock()
+	return r, nil
+}
+
+func (s *Store) forget(digest string) {
+	s.mu.Lock()
+	delete(s.cache, digest)
+	s.mu.Unlock()
+}
+
+// List is the digests of a subject's tickets, or of everyone's for "all", sorted.
+func (s *Store) List(subject string) ([]string, error) {
+	var list []string
+	digests, err := s.digests()
+	for _, digest := range digests {
+		if r, err := s.Get(digest); err == nil && (subject == "all" || r.Subject == subject) {
+			list = append(list, digest)
+		}
+	}
+	return list, err
+}
+
+// Delete ends a ticket.
+func (s *Store) Delete(digest string) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if _, err := s.Get(digest); err != nil {
+		return err
+	}
+	s.forget(digest)
+	return os.Remove(s.file(digest))
+}
+
+func (s *Store) digests() ([]string, error) {
+	entries, err := os.ReadDir(s.dir) // sorted
+	var list []string
+	for _, e := range entries {
+		if digest, ok := strings.CutPrefix(e.Name(), s.prefix); ok && digestForm.MatchString(digest) {
+			list = append(list, digest)
+		}
+	}
+	return list, err
+}
+
+// sweep removes tickets that expired long ago. What cannot be read is left.
+func (s *Store) sweep(now time.Time) {
+	digests, _ := s.digests()
+	for _, digest := range digests {
+		if r, err := s.Get(digest); err == nil && now.After(r.Expires.Add(keepExpired)) {
+			s.forget(digest)
+			_ = os.Remove(s.file(digest))
+		}
+	}
+}
+
+func (s *Store) put(digest string, r Registered) error {
+	s.forget(digest)
+	return renameio.WriteFile(s.file(digest), r.format(), 0o600, renameio.IgnoreUmask())
+}
+
+// format is the real server's form of a ticket.
+func (r *Registered) format() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "subject %s\nticket %s\nexpiration \"%d\"\n", quoted(r.Subject), quoted(string(r.PublicPEM)), r.Expires.Unix())
+	for _, t := range r.Rights {
+		fmt.Fprintf(&b, "rights %s %s\n", quoted(t.Path), quoted(t.Rights))
+	}
+	return b.Bytes()
+}

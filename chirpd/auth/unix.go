@@ -1,0 +1,150 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultChallengeDir is where unix challenges lie unless both sides agree on
+// another directory; so in the real server.
+const DefaultChallengeDir = "/tmp"
+
+// challengeName is the agreed form of a challenge's name: that of the real
+// server (challenge.PID.RANDOM) and of ours.
+var challengeName = regexp.MustCompile(`^challenge\.[0-9A-Za-z.]{1,100}$`)
+
+type unixMethod struct{ dir string }
+
+// Unix proves the user's identity by making a file of the server's choice in dir
+// (empty: DefaultChallengeDir), which client and server must share.
+func Unix(dir string) Method {
+	if dir == "" {
+		dir = DefaultChallengeDir
+	}
+	return unixMethod{filepath.Clean(dir)}
+}
+
+func (unixMethod) Name() string { return "unix" }
+
+func (m unixMethod) Prove(_ context.Context, s *Stream, _ string) error {
+	challenge, err := s.line()
+	if err != nil {
+		return err
+	}
+	if err := m.answer(challenge); err != nil {
+		if sendErr := s.send("no"); sendErr != nil {
+			return sendErr
+		}
+		return fmt.Errorf("%w: %v", errRefused, err)
+	}
+	defer func() { _ = os.Remove(challenge) }() // gone already where the server may remove it
+	if err := s.send("yes"); err != nil {
+		return err
+	}
+	return s.expectYes("it did not find our answer " + challenge)
+}
+
+// answer makes the file, if its path is one that this side agreed to.
+func (m unixMethod) answer(challenge string) error {
+	if filepath.Dir(challenge) != m.dir || !challengeName.MatchString(filepath.Base(challenge)) {
+		return fmt.Errorf("the server's challenge %.200q is not a file challenge.* in %s", challenge, m.dir)
+	}
+	f, err := os.OpenFile(challenge, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+type unixVerifier struct {
+	dir  string
+	wait time.Duration
+}
+
+// UnixVerifier takes the owner of a challenge file in dir as the client's name:
+// the user's name, or the number where it has none. It waits up to wait for the
+// file to appear, for network file systems.
+func UnixVerifier(dir string, wait time.Duration) Verifier {
+	return unixVerifier{filepath.Clean(dir), wait}
+}
+
+func (unixVerifier) Name() string { return "unix" }
+
+func (v unixVerifier) Verify(ctx context.Context, s *Stream, _ net.Addr) (string, error) {
+	challenge := filepath.Join(v.dir, "challenge."+rand.Text())
+	if _, err := os.Lstat(challenge); !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("cannot make a challenge in %s: %v", v.dir, err)
+	}
+	if err := s.send(challenge); err != nil {
+		return "", err
+	}
+	answer, err := s.line()
+	if err != nil {
+		return "", err
+	}
+	if answer != "yes" { // the client's no is not answered
+		return "", fmt.Errorf("%w: the client would not make %s", errRefused, challenge)
+	}
+	info, err := v.await(ctx, challenge)
+	if err != nil {
+		return "", s.refuse("%v", err)
+	}
+	_ = os.Remove(challenge) // where the directory's rights allow; the client removes it too
+	if err := checkAnswer(info); err != nil {
+		return "", s.refuse("%s: %v", challenge, err)
+	}
+	return userName(info.Sys().(*syscall.Stat_t).Uid), s.send("yes")
+}
+
+// await looks for the file until it is there or the wait is over.
+func (v unixVerifier) await(ctx context.Context, challenge string) (os.FileInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.wait)
+	defer cancel()
+	for pause := time.Millisecond; ; pause *= 2 {
+		info, err := os.Lstat(challenge)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return info, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(min(pause, 200*time.Millisecond)):
+		}
+	}
+}
+
+// checkAnswer refuses what somebody else may have put in place: a link to, or
+// another name of, a file of the user whom he pretends to be.
+func checkAnswer(info os.FileInfo) error {
+	st := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("is a %v, not a regular file", info.Mode().Type())
+	case info.Size() != 0:
+		return fmt.Errorf("is not empty")
+	case st.Nlink != 1:
+		return fmt.Errorf("has %d links", st.Nlink)
+	}
+	return nil
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return id
+}
