@@ -42,7 +42,10 @@ func ParseServer(s string) (string, error) {
 }
 
 func splitHostPort(s string) (host, port string, err error) {
-	host, port = strings.Trim(s, "[]"), DefaultPort
+	host, port = s, DefaultPort
+	if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
 	if net.ParseIP(host) == nil && strings.Contains(s, ":") {
 		if host, port, err = net.SplitHostPort(s); err != nil {
 			var addr *net.AddrError
