@@ -23,9 +23,11 @@ example: climate.sh records results'
 newline='
 '
 
+stop=''
+
 die() {
 	printf 'climate: %s\n' "$*" >&2
-	exit 1
+	exit "${stop:-1}"
 }
 
 # feed FILE... sends the files to records.awk, each between two marks. A byte 1
@@ -105,32 +107,29 @@ records=$(feed "$@" | awk -f "$here/records.awk") || exit 1
 table=$(work table.awk) || die "the table could not be made"
 plot=$(work plot.awk) || die "the plot could not be made"
 
-# on_signals ACTION has each signal do ACTION with the exit code that tells it.
-on_signals() {
-	# shellcheck disable=SC2064 # ACTION is put in now, on purpose
-	{
-		trap "$1"129 HUP
-		trap "$1"130 INT
-		trap "$1"143 TERM
-	}
-}
-
 # mkdir takes a name only if nobody has it: jobs on other nodes may write into
-# the same directory, under the same process number. A signal waits until the
-# name is known, so that the directory is removed whenever we end.
-temp='' stop='' try=0
+# the same directory, under the same process number. From here on a signal is
+# noted, and obeyed where it leaves nothing behind and no result alone. mkdir
+# and mv ignore it: what they did is known then, and is done for both results.
+temp='' try=0
 trap '[ -z "$temp" ] || rm -rf "$temp"' EXIT
-on_signals stop=
-until why=$(mkdir "$out/.climate.$$.$try" 2>&1); do
+trap 'stop=129' HUP
+trap 'stop=130' INT
+trap 'stop=143' TERM
+until why=$(trap '' HUP INT TERM && mkdir "$out/.climate.$$.$try" 2>&1); do
+	[ -z "$stop" ] || exit "$stop"
 	[ -e "$out/.climate.$$.$try" ] || die "$out: cannot be written: $why"
 	try=$((try + 1))
+	[ "$try" -lt 100 ] || die "$out: remove the old .climate.* directories from it"
 done
 temp=$out/.climate.$$.$try
-on_signals 'exit '
-[ -z "$stop" ] || exit "$stop"
 
 save climate.svg "$plot"
 save climate.tsv "$table"
-mv -f "$temp/climate.svg" "$out/climate.svg" || die "$out/climate.svg: cannot be put in place"
-mv -f "$temp/climate.tsv" "$out/climate.tsv" || die "$out/climate.tsv: cannot be put in place"
+[ -z "$stop" ] || exit "$stop"
+(
+	trap '' HUP INT TERM
+	mv -f "$temp/climate.svg" "$out/climate.svg" && mv -f "$temp/climate.tsv" "$out/climate.tsv"
+) || die "$out: the results cannot be put in place"
+[ -z "$stop" ] || exit "$stop"
 printf 'climate: wrote %s and %s\n' "$out/climate.tsv" "$out/climate.svg"
