@@ -159,6 +159,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 			if err := os.Chmod(out, 0o555); err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = os.Chmod(out, 0o777) })
 		}
 		n.refused(t, 1, out+": cannot be written", out, good)
 	})
