@@ -209,6 +209,18 @@ func TestLostWrite(t *testing.T) {
 	})
 }
 
+// A pipe that ends early is found out, even where it ends with a line.
+func TestLostRead(t *testing.T) {
+	const records = "Source,Year,Mean\nA,1900-01,0.1\nA,1900-02,0.1\n"
+	good := write(t, "good.csv", records)
+	kept := len("\001file \n") + len(good) + len(records) - len("A,1900-02,0.1\n")
+	head := peer(t, "head")
+	nodes(t, func(t *testing.T, n node) {
+		n.replace(t, "tr", fmt.Sprintf("exec '%s' -c %d", head, kept))
+		n.refused(t, 1, "the input was cut off", fill(t, t.TempDir()), good)
+	})
+}
+
 // A signal to all processes of the job leaves nothing behind, and both results or neither. It comes
 // when the tool has done its work; the temporary name says who is to get it.
 func TestSignal(t *testing.T) {

@@ -10,7 +10,8 @@
 # are written whole under a temporary name, read back, and then moved: the
 # picture first, the table last, so a table that is there is never alone.
 # Wrong input, a read that fails or a full disk: a message, exit code 1, and
-# neither result is touched. Exit code 2: called wrongly.
+# neither result is touched (if the second move fails, the picture is the new
+# one and the table the old). Exit code 2: called wrongly.
 #
 # Needs a POSIX sh, awk, cat, mkdir, mv, rm and tr; nothing else.
 
@@ -22,28 +23,29 @@ usage='usage: climate.sh INPUT... OUTPUT_DIR
 example: climate.sh records results'
 newline='
 '
-
-stop=''
+stop='' # the exit code of a signal that has come
 
 die() {
 	printf 'climate: %s\n' "$*" >&2
 	exit "${stop:-1}"
 }
 
-# feed FILE... sends the files to records.awk, each between two marks. A byte 1
-# begins a mark. The line feed before the closing mark shows whether the file
+# feed FILE... sends the files to records.awk, each between two marks, and one
+# more when all are sent. A byte 1 begins a mark. The line feed before the closing mark shows whether the file
 # ended with one of its own, and the mark whether it was read to its end. Zero
 # bytes, which some awks pass over, become bytes that no record may hold.
 feed() {
-	for file in "$@"; do
-		printf '\001file %s\n' "$file"
-		if cat -- "$file"; then
-			printf '\n\001end\n'
-		else
-			printf '\n\001unread\n'
-		fi
-	done | tr '\000' '\002'
-	printf '\001done\n'
+	{
+		for file in "$@"; do
+			printf '\001file %s\n' "$file"
+			if cat -- "$file"; then
+				printf '\n\001end\n'
+			else
+				printf '\n\001unread\n'
+			fi
+		done
+		printf '\001done\n'
+	} | tr '\000' '\002'
 }
 
 # work PROGRAM runs one of the awk programs on the checked records.
