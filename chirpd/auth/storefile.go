@@ -22,7 +22,7 @@ func parseRegistered(text []byte) (r Registered, err error) {
 		key := s.word()
 		switch key {
 		case "":
-			return r, s.finish(&r)
+			return s.finish(r)
 		case "subject":
 			r.Subject = s.quoted()
 		case "ticket":
@@ -55,11 +55,14 @@ func (s *fileScanner) fail(reason string) {
 	}
 }
 
-func (s *fileScanner) finish(r *Registered) error {
+func (s *fileScanner) finish(r Registered) (Registered, error) {
 	if r.Subject == "" || len(r.PublicPEM) == 0 || r.Expires.IsZero() {
 		s.fail("subject, ticket or expiration is missing")
 	}
-	return s.err
+	if s.err != nil {
+		return Registered{}, s.err
+	}
+	return r, nil
 }
 
 func (s *fileScanner) word() string {
