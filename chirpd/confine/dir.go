@@ -34,11 +34,12 @@ func (a *At) ReadDir(withInfo bool, each func(*Entry) error) error {
 	}
 	defer unix.Close(fd)
 	var own error
+	var e Entry
 	err = scan(fd, func(d *dirent) bool {
 		if bytes.HasPrefix(d.name, []byte(PrivatePrefix)) {
 			return true
 		}
-		e := Entry{Name: d.name, Info: Info{Ino: d.ino, Mode: uint32(d.kind) << 12}}
+		e = Entry{Name: d.name, Info: Info{Ino: d.ino, Mode: uint32(d.kind) << 12}}
 		if withInfo && statRaw(fd, &d.name[0], &e.Info) == unix.ENOENT {
 			return true
 		}
@@ -122,6 +123,8 @@ func (a *At) Mkdir(mode uint32, files ...Private) error {
 func (a *At) mkdir(mode uint32, files []Private) error {
 	if _, err := statAt(a.fd, a.name); err == nil {
 		return unix.EEXIST
+	} else if err != unix.ENOENT {
+		return err
 	}
 	temp := tempName("mkdir")
 	if err := again(func() error { return unix.Mkdirat(a.fd, temp, 0o700) }); err != nil {
@@ -149,12 +152,16 @@ func fillDir(parent int, name string, mode uint32, files []Private) error {
 			return err
 		}
 	}
-	return fchmod(fd, mode)
+	made, err := statFd(fd)
+	if err != nil {
+		return err
+	}
+	// A parent's set-group-id bit passes on.
+	return fchmod(fd, mode|made.Mode&unix.S_ISGID)
 }
 
-// renameNew renames a directory to a name that is not taken. On a file system that
-// cannot promise that, a name taken this instant is EEXIST only if it is not an empty
-// directory.
+// renameNew renames to a name that is not taken, else EEXIST. On a file system that cannot
+// promise that, a file or an empty directory put there this very instant is replaced.
 func renameNew(dir int, from, to string) error {
 	err := renameat(dir, from, dir, to, unix.RENAME_NOREPLACE)
 	if !isErrno(err, unix.EINVAL, unix.ENOSYS) {
@@ -163,9 +170,5 @@ func renameNew(dir int, from, to string) error {
 	if _, err := statAt(dir, to); err == nil {
 		return unix.EEXIST
 	}
-	err = renameat(dir, from, dir, to, 0)
-	if isErrno(err, unix.ENOTEMPTY, unix.ENOTDIR) {
-		return unix.EEXIST
-	}
-	return err
+	return renameat(dir, from, dir, to, 0)
 }

@@ -52,5 +52,6 @@
 // through that At. Two file systems give a file names that nobody wrote: the short
 // names of vfat, and directories that fold case by ignoring invisible letters;
 // do not export those to clients who should not administer them. Extended
-// attributes, and permissions before Linux 6.6, need /proc.
+// attributes, and permissions before Linux 6.6, need /proc. A server that is killed may
+// leave names that begin with ".__" behind; they go with the directory.
 package confine

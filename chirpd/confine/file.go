@@ -67,11 +67,13 @@ func (a *At) open(flags int, mode uint32) (int, Info, error) {
 		fd, info, err := a.openRegular(how, mode)
 		switch {
 		case err == nil && create && info.Mode&0o7777 != mode:
-			if err = fchmod(fd, mode); err != nil {
+			if err = fchmod(fd, mode); err == nil {
+				info, err = statFd(fd)
+			}
+			if err != nil {
 				unix.Close(fd)
 				return -1, Info{}, err
 			}
-			info.Mode = info.Mode&^0o7777 | mode
 			return fd, info, nil
 		case create && err == unix.EEXIST, !create && err == unix.ENOENT && flags&unix.O_CREAT != 0:
 			continue

@@ -142,7 +142,7 @@ func (p *Put) inherit(old *Info) bool {
 
 // publish gives the file its name: a new one, or that of the file in its place.
 func (p *Put) publish(mode uint32, opts CommitOptions, isNew bool) error {
-	fd, dir := int(p.Fd()), p.at.fd
+	fd := int(p.Fd())
 	if err := fchmod(fd, mode); err != nil {
 		return err
 	}
@@ -154,38 +154,36 @@ func (p *Put) publish(mode uint32, opts CommitOptions, isNew bool) error {
 	if err := p.name(fd, isNew); err != nil {
 		return err
 	}
-	if p.temp != "" && !isNew {
-		if err := renameat(dir, p.temp, dir, p.at.name, 0); err != nil {
-			return err
-		}
-		p.temp = ""
-	}
 	if opts.Sync {
-		return syncDir(dir)
+		return syncDir(p.at.fd)
 	}
 	return nil
 }
 
-// name links the file: to the target itself when that is new, which no other file can
-// then have; else to a private name that is renamed over it.
+// name links a nameless file: to the target itself when that is new, else to a private
+// name. A private name is then renamed to the target.
 func (p *Put) name(fd int, isNew bool) error {
-	dir := p.at.fd
-	if p.temp != "" && isNew {
-		// discard removes the private name afterwards.
-		return again(func() error { return unix.Linkat(dir, p.temp, dir, p.at.name, 0) })
+	if p.temp == "" {
+		name := p.at.name
+		if !isNew {
+			name = tempName("put")
+		}
+		err := again(func() error {
+			return unix.Linkat(unix.AT_FDCWD, procPath(fd), p.at.fd, name, unix.AT_SYMLINK_FOLLOW)
+		})
+		if err != nil || isNew {
+			return err
+		}
+		p.temp = name
 	}
-	if p.temp != "" {
-		return nil
+	var err error
+	if isNew {
+		err = renameNew(p.at.fd, p.temp, p.at.name)
+	} else {
+		err = renameat(p.at.fd, p.temp, p.at.fd, p.at.name, 0)
 	}
-	target := p.at.name
-	if !isNew {
-		target = tempName("put")
-	}
-	err := again(func() error {
-		return unix.Linkat(unix.AT_FDCWD, procPath(fd), dir, target, unix.AT_SYMLINK_FOLLOW)
-	})
-	if err == nil && !isNew {
-		p.temp = target
+	if err == nil {
+		p.temp = ""
 	}
 	return err
 }
@@ -199,22 +197,22 @@ func (p *Put) inPlace(sync bool) error {
 	if _, err = p.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	out, _, err := p.at.OpenFile(unix.O_WRONLY, 0)
+	fd, _, err := p.at.open(unix.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
+	out := p.at.file(fd)
 	defer out.Close()
-	err = out.control("put", func(fd int) error { return reserve(fd, size) })
-	if err == nil {
-		_, err = io.Copy(out.File, p.File)
+	if err := reserve(fd, size); err != nil {
+		return err
 	}
-	if err == nil {
-		err = out.Truncate(size)
+	if _, err := io.Copy(out.File, p.File); err != nil {
+		return err
 	}
-	if err == nil && sync {
-		err = out.Sync()
+	if err := out.Truncate(size); err != nil || !sync {
+		return err
 	}
-	return err
+	return out.Sync()
 }
 
 // reserve sets space aside where the file system can, so that a full disk is found out

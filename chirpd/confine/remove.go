@@ -47,10 +47,18 @@ func rmdir(parent int, name string) error {
 		err = unlinkat(parent, name, unix.AT_REMOVEDIR)
 	}
 	for i, old := range names[:moved] {
-		if err != nil {
-			renameat(parent, aside+strconv.Itoa(i), fd, old, unix.RENAME_NOREPLACE)
+		if err == nil || putBack(parent, aside+strconv.Itoa(i), fd, old) == unix.EEXIST {
+			removePrivate(parent, aside+strconv.Itoa(i))
 		}
-		removePrivate(parent, aside+strconv.Itoa(i))
+	}
+	return err
+}
+
+// putBack gives a private file its place again, unless somebody has written a newer one.
+func putBack(parent int, aside string, dir int, name string) error {
+	err := renameat(parent, aside, dir, name, unix.RENAME_NOREPLACE)
+	if isErrno(err, unix.EINVAL, unix.ENOSYS) {
+		err = renameat(parent, aside, dir, name, 0)
 	}
 	return err
 }

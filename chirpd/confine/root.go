@@ -93,8 +93,9 @@ func (r *Root) release() {
 const doAttempts = 16
 
 // Do walks to path, runs op with the At and closes it, and does so again, a bounded
-// number of times, when op fails with ErrChanged. So op must have had no effect when
-// it returns ErrChanged; every method of At keeps to that. op must not keep the At.
+// number of times, when op fails with ErrChanged. So op must have had no effect that
+// matters a second time when it returns ErrChanged; every method of At keeps to that. op
+// must not keep the At.
 func (r *Root) Do(path string, follow bool, op func(*At) error) error {
 	var err error
 	for range doAttempts {
