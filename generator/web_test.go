@@ -1,0 +1,111 @@
+package generator
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"skeletonkey/generator/job"
+)
+
+// web is the web server of all tests. The first component of a path says how it behaves.
+var web *fakeWeb
+
+func TestMain(m *testing.M) {
+	web = &fakeWeb{gets: map[string]int{}, opened: make(chan struct{}), body: []byte(standIn)}
+	web.Server = httptest.NewServer(web)
+	code := m.Run()
+	web.CloseClientConnections()
+	web.Close()
+	os.Exit(code)
+}
+
+// fakeWeb serves the stand-in, well or badly:
+//
+//	/good/NAME/..., /missing/... (404 with a body), /wrong/... (other bytes of the same length),
+//	/cut/... (half of it), /cutonce/NAME/... (half of it the first time), /hang/NAME/... (half of it,
+//	then nothing until the client goes away)
+//
+// As a proxy it answers requests for http://behind.example/... and counts them under "proxy".
+type fakeWeb struct {
+	*httptest.Server
+	mu     sync.Mutex
+	gets   map[string]int
+	opened chan struct{} // receives for each /hang/ that has sent its half
+	body   []byte
+}
+
+func (w *fakeWeb) count(key string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gets[key]
+}
+
+func (w *fakeWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	key := r.URL.Path
+	if r.URL.Host != "" {
+		key = "proxy " + r.URL.String()
+	}
+	w.mu.Lock()
+	w.gets[key]++
+	nth := w.gets[key]
+	w.mu.Unlock()
+	how, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Host != "" && !strings.HasPrefix(r.URL.Host, "behind.example"):
+		http.Error(rw, "this proxy knows only behind.example", http.StatusBadGateway)
+	case how == "missing":
+		http.Error(rw, "a page that says that nothing is here", http.StatusNotFound)
+	case how == "wrong":
+		rw.Write([]byte(strings.ToUpper(string(w.body)))) //nolint:errcheck // the client will notice
+	case how == "cut", how == "cutonce" && nth == 1:
+		w.half(rw)
+		panic(http.ErrAbortHandler)
+	case how == "hang":
+		w.half(rw)
+		w.opened <- struct{}{}
+		<-r.Context().Done()
+	case how == "slow":
+		time.Sleep(300 * time.Millisecond)
+		w.whole(rw)
+	default:
+		w.whole(rw)
+	}
+}
+
+func (w *fakeWeb) whole(rw http.ResponseWriter) {
+	rw.Header().Set("Content-Length", strconv.Itoa(len(w.body)))
+	rw.Write(w.body) //nolint:errcheck // the client will notice
+}
+
+func (w *fakeWeb) half(rw http.ResponseWriter) {
+	rw.Header().Set("Content-Length", strconv.Itoa(len(w.body)))
+	io.WriteString(rw, string(w.body[:len(w.body)/2])) //nolint:errcheck // the client will notice
+	rw.(http.Flusher).Flush()
+}
+
+const testTicket = "# Chirp ticket.\n# server data.example.org:9094\n-----BEGIN RSA PRIVATE KEY-----\n" +
+	"bm90IGEga2V5LCBvbmx5IGl0cyBsb29rcw==\n-----END RSA PRIVATE KEY-----\n"
+
+// readyJob is a Job that lacks nothing; its runtime is the stand-in for every architecture.
+func readyJob(t *testing.T) *job.Job {
+	t.Helper()
+	j, err := job.Load("testdata/climate.ini", job.Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Ticket.Digest, j.Ticket.Expires = "0123456789abcdef0123456789abcdef", time.Now().Add(time.Hour).Unix()
+	j.Runtime.Location = web.URL + "/good/" + strings.ReplaceAll(t.Name(), "/", "-")
+	for _, arch := range []string{"amd64", "arm64"} {
+		j.Runtime.AddSum(job.Sum{Arch: arch, SHA256: sumOf(standIn), Size: int64(len(standIn))})
+	}
+	return j
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
