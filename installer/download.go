@@ -2,6 +2,7 @@ package installer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/url"
@@ -16,7 +17,7 @@ type verdict int
 const (
 	final     verdict = iota // it will not change
 	later                    // the next route, and after all routes a pause
-	elsewhere                // the next route only: this proxy refuses
+	elsewhere                // the next route, but no further attempt
 )
 
 // statusVerdicts is the table of statuses; other 5xx mean later, others final.
@@ -55,7 +56,8 @@ type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// downloader is one call of Fetch for a URL.
+// downloader is one call of Fetch for a URL. proof is the validator of what part
+// holds, "" where the server gave none: then nothing can be resumed.
 type downloader struct {
 	src     *url.URL
 	part    *partial
@@ -101,7 +103,7 @@ func download(ctx context.Context, src *url.URL, part *partial, opts FetchOption
 
 // round tries each route once. It returns the most hopeful failure and the proxy
 // that it came from.
-func (d *downloader) round(ctx context.Context) (worst *tryError, proxy string) {
+func (d *downloader) round(ctx context.Context) (best *tryError, proxy string) {
 	for range d.routes {
 		r := d.routes[d.at]
 		name := r.name(d.src)
@@ -118,12 +120,12 @@ func (d *downloader) round(ctx context.Context) (worst *tryError, proxy string) 
 			te.verdict = final
 			return te, name
 		}
-		if worst == nil || te.verdict == later {
-			worst, proxy = te, name
+		if best == nil || te.verdict == later {
+			best, proxy = te, name
 		}
 		d.at = (d.at + 1) % len(d.routes)
 	}
-	return worst, proxy
+	return best, proxy
 }
 
 // again fetches once more past all caches, after a wrong checksum where a cache
@@ -148,11 +150,15 @@ func asTryError(err error) *tryError {
 	var te *tryError
 	var we writeError
 	var fe finalError
+	var cert *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &te):
 		return te
 	case errors.As(err, &we), errors.As(err, &fe), errors.Is(err, ErrChecksum):
 		return &tryError{verdict: final, err: err}
+	}
+	if errors.As(err, &cert) {
+		return &tryError{verdict: elsewhere, err: err}
 	}
 	return &tryError{verdict: later, err: err}
 }

@@ -70,7 +70,9 @@ type UnpackError struct {
 }
 
 // Error names the archive, the member and the cause.
-func (e *UnpackError) Error() string {
+func (e *UnpackError) Error() string { return e.where() + ": " + e.Err.Error() }
+
+func (e *UnpackError) where() string {
 	s := "unpack"
 	if e.Archive != "" {
 		s += " " + e.Archive
@@ -78,7 +80,7 @@ func (e *UnpackError) Error() string {
 	if e.Member != "" {
 		s += fmt.Sprintf(": member %q", e.Member)
 	}
-	return s + ": " + e.Err.Error()
+	return s
 }
 
 // Unwrap returns the cause.

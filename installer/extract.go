@@ -33,7 +33,7 @@ func unpack(ctx context.Context, r io.Reader, archive, dir string, opts UnpackOp
 		return x.sum, nil
 	}
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
-		return x.sum, fmt.Errorf("unpack %s: %w", archive, cause)
+		return x.sum, fmt.Errorf("%s: %w", (&UnpackError{Archive: archive}).where(), cause)
 	}
 	var ue *UnpackError
 	if !errors.As(err, &ue) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -191,19 +192,22 @@ func copyLocal(ctx context.Context, src *url.URL, part *partial) error {
 			return err
 		}
 		if !more {
-			return part.verify()
+			break
 		}
 	}
+	if part.size != part.total {
+		return fmt.Errorf("the file changed while it was read: it was %d bytes long, now %d", part.total, part.size)
+	}
+	return part.verify()
 }
 
 // openPartial makes the temporary file.
 func openPartial(dest string) (*os.File, error) {
-	dir, base := splitFile(dest)
-	if base == "" || base == "." || base == ".." {
+	if base := filepath.Base(dest); dest == "" || dest[len(dest)-1] == '/' || base == "." || base == ".." {
 		return nil, fmt.Errorf("%q is not a name for a file", dest)
 	}
 	if st, err := os.Stat(dest); err == nil && st.IsDir() {
 		return nil, &fs.PathError{Op: "replace", Path: dest, Err: errors.New("is a directory")}
 	}
-	return os.CreateTemp(dir, tempPattern(base))
+	return os.CreateTemp(filepath.Dir(dest), tempPattern(dest))
 }

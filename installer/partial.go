@@ -35,14 +35,6 @@ func newPartial(dest string, opts FetchOptions) (*partial, error) {
 	return &partial{file: f, sum: sha256.New(), total: -1, opts: opts, buf: make([]byte, 256<<10)}, nil
 }
 
-func splitFile(path string) (dir, base string) {
-	dir, base = filepath.Split(path)
-	if dir == "" {
-		dir = "."
-	}
-	return dir, base
-}
-
 // readFrom appends what one read of r gives; more is false at the end of r.
 func (p *partial) readFrom(r io.Reader) (more bool, err error) {
 	n, err := r.Read(p.buf)
@@ -98,14 +90,17 @@ func (p *partial) verify() error {
 
 // publish gives the complete file its mode and its final name.
 func (p *partial) publish(dest string) error {
-	if err := p.file.Chmod(p.opts.Mode &^ os.FileMode(currentUmask())); err != nil {
+	if err := p.file.Chmod(p.opts.Mode.Perm() &^ os.FileMode(currentUmask())); err != nil {
 		return err
 	}
-	if err := publish(p.file.Name(), dest, true, true); err != nil {
+	if err := p.file.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(p.file.Name(), dest); err != nil {
 		return err
 	}
 	p.moved = true
-	return nil
+	return syncDir(filepath.Dir(dest))
 }
 
 // discard closes the file, and removes it unless it was published.

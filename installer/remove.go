@@ -36,7 +36,7 @@ func removeAt(parent int, name string) error {
 	switch err {
 	case nil, unix.ENOENT:
 		return nil
-	case unix.EISDIR, unix.EPERM:
+	case unix.EISDIR:
 	default:
 		return fmt.Errorf("%s: %w", name, err)
 	}

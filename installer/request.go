@@ -94,7 +94,7 @@ func (d *downloader) accept(resp *http.Response, r *route) error {
 	case resp.StatusCode != http.StatusOK:
 		return &tryError{
 			verdict: verdictOf(resp.StatusCode, r.name(d.src) != ""),
-			status:  resp.StatusCode, wait: retryAfter(resp), err: errors.New(resp.Status),
+			status:  resp.StatusCode, wait: retryAfter(resp), err: statusError(resp),
 		}
 	}
 	if d.part.size > 0 {
@@ -172,6 +172,20 @@ func validator(resp *http.Response) string {
 		return ""
 	}
 	return modified
+}
+
+// statusError says what a status means for the reader, and the way out.
+func statusError(resp *http.Response) error {
+	hint := ""
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone:
+		hint = ": there is no such file, check the address"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		hint = ": access is refused"
+	case http.StatusProxyAuthRequired:
+		hint = ": the proxy wants a name and a password in its URL"
+	}
+	return errors.New("the answer is " + resp.Status + hint)
 }
 
 // retryAfter reads the header of that name, in seconds or as a date.

@@ -212,7 +212,7 @@ func remove(parent int, base string) error {
 	switch err {
 	case unix.ENOENT:
 		return nil
-	case unix.EISDIR, unix.EPERM:
+	case unix.EISDIR:
 		return fmt.Errorf("a directory is in the way: %w", unix.EEXIST)
 	}
 	return err

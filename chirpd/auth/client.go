@@ -116,7 +116,7 @@ func Methods(names string, tickets []*Ticket, server, challengeDir string) ([]Me
 			names = "ticket,unix"
 		}
 	}
-	var methods []Method
+	methods := []Method{} // not nil: nothing to offer is not the default
 	for name := range strings.SplitSeq(names, ",") {
 		switch strings.TrimSpace(name) {
 		case "ticket":

@@ -165,6 +165,15 @@ func wantErr(t testing.TB, what string, err, want error) {
 	}
 }
 
+// inMemory puts the test's files in memory where it can: it makes many.
+func inMemory(t *testing.T) {
+	t.Helper()
+	const shm = "/dev/shm"
+	if unix.Access(shm, unix.W_OK) == nil {
+		t.Setenv("TMPDIR", shm)
+	}
+}
+
 func needRoot(t *testing.T, why string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

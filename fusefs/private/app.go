@@ -1,6 +1,7 @@
 package private
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,8 @@ const (
 	appSpecFD = 4
 )
 
-// ready is what the launcher writes before it becomes the command.
+// ready is what the launcher writes just before it becomes the command; what
+// follows, or comes instead, is a failure in JSON.
 const ready = "+"
 
 // runApp runs the command to its end.
@@ -38,12 +40,12 @@ func (in *inner) runApp() *failure {
 	switch {
 	case in.started, in.status.Signaled():
 		return nil
-	case err != nil || len(text) <= len(ready):
+	case err != nil || len(text) == 0:
 		return failed(kindOther, fmt.Sprintf("the launcher ended with code %d", in.status.ExitStatus()), err)
 	}
 	in.status = 0
 	f = &failure{}
-	if err := json.Unmarshal(text[1:], f); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte(ready)), f); err != nil {
 		return failed(kindOther, "what the launcher says makes no sense", err)
 	}
 	return f

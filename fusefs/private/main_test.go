@@ -3,13 +3,11 @@ package private
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
+	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -28,7 +26,12 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(helperEnv); file != "" {
 		os.Exit(helper(file))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if copied != "" {
+			os.RemoveAll(filepath.Dir(copied))
+		}
+		os.Exit(code)
+	}))
 }
 
 // testConfig is the Config of the test's mounts.
@@ -106,114 +109,4 @@ func (s *testServer) Close(context.Context) error {
 		return codedError{"data could not be written back"}
 	}
 	return nil
-}
-
-// helperSpec is what a helper process does.
-type helperSpec struct {
-	Plan  Plan   // without files and log
-	Setup string // a shell script that is run first
-	Probe bool   // Probe instead of Run
-	Out   string // where the helperResult goes
-	LogTo string // where the log goes
-}
-
-// helperResult is what came of it.
-type helperResult struct {
-	Result Result
-	Error  string
-	Code   int // of an ExecError or MountError
-	Is     []string
-}
-
-// known are the errors that a helperResult can name.
-var known = map[string]error{
-	"ErrNoNamespace": ErrNoNamespace, "ErrNoFuse": ErrNoFuse,
-	"ErrNoMountPoint": ErrNoMountPoint, "ErrDied": ErrDied,
-}
-
-// helper is the outer process of a test that cannot be one itself. It exits as
-// a command of ours would.
-func helper(file string) int {
-	os.Unsetenv(helperEnv)
-	text, err := os.ReadFile(file)
-	var spec helperSpec
-	if err == nil {
-		err = json.Unmarshal(text, &spec)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "helper:", err)
-		return 99
-	}
-	if spec.Setup != "" {
-		if err := sh(spec.Setup); err != nil {
-			fmt.Fprintln(os.Stderr, "helper: setup:", err)
-			return 98
-		}
-	}
-	spec.Plan.Stdin, spec.Plan.Stdout, spec.Plan.Stderr = os.Stdin, os.Stdout, os.Stderr
-	log, err := os.OpenFile(spec.LogTo, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "helper:", err)
-		return 97
-	}
-	spec.Plan.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, Signals()...)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	var out helperResult
-	if spec.Probe {
-		err = Probe(ctx)
-	} else {
-		out.Result, err = Run(ctx, spec.Plan, signals)
-	}
-	return out.write(spec.Out, err)
-}
-
-// write writes the result and returns the exit code.
-func (r *helperResult) write(file string, err error) int {
-	code := r.Result.ExitCode
-	if r.Result.Signal != 0 {
-		code = 128 + int(r.Result.Signal)
-	}
-	if err != nil {
-		r.Error, code = err.Error(), 96
-		for name, e := range known {
-			if errors.Is(err, e) {
-				r.Is = append(r.Is, name)
-			}
-		}
-		var ee *ExecError
-		var me *MountError
-		if errors.As(err, &ee) {
-			r.Code, code = ee.ExitCode(), ee.ExitCode()
-		} else if errors.As(err, &me) {
-			r.Code = me.Code
-		}
-	}
-	text, _ := json.Marshal(r)
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		fmt.Fprintln(os.Stderr, "helper:", err)
-		return 95
-	}
-	return code
-}
-
-// sh runs a shell script.
-func sh(script string) error {
-	p, err := os.StartProcess("/bin/sh", []string{"sh", "-ec", script}, &os.ProcAttr{Files: []*os.File{nil, os.Stderr, os.Stderr}})
-	if err != nil {
-		return err
-	}
-	st, err := p.Wait()
-	if err == nil && !st.Success() {
-		err = errors.New(st.String())
-	}
-	return err
-}
-
-// plan returns a Plan with one test mount.
-func plan(where string, argv ...string) Plan {
-	cfg, _ := json.Marshal(testConfig{Hello: "hello, world\n"})
-	return Plan{Argv: argv, Mounts: []Mount{{Where: where, Config: cfg}}}
 }

@@ -41,13 +41,22 @@ func enter(pid bool, log *slog.Logger) (*room, *failure) {
 	if f := r.newRoot(pid); f != nil {
 		return nil, f
 	}
-	if pid {
-		const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-		if err := unix.Mount("proc", "/proc", "proc", flags, ""); err != nil {
-			return nil, failed(kindProc, "mount /proc for the PID namespace", err)
+	if r.inPlace && pid {
+		if f := mountProc(); f != nil {
+			return nil, f
 		}
 	}
 	return r, nil
+}
+
+// mountProc mounts the /proc of this PID namespace. In a user namespace the
+// kernel allows it only where another /proc is to be seen in full.
+func mountProc() *failure {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := unix.Mount("proc", "/proc", "proc", flags, ""); err != nil {
+		return failed(kindProc, "mount /proc for the PID namespace", err)
+	}
+	return nil
 }
 
 // cover returns a directory that mounts may cover for a moment.
@@ -61,8 +70,7 @@ func cover() string {
 }
 
 // newRoot replaces the root by a tmpfs with all of the old root's entries, or
-// leaves all as it is where the kernel does not let us. Of a PID namespace
-// /proc is not taken over.
+// leaves all as it is where the kernel does not let us.
 func (r *room) newRoot(pid bool) *failure {
 	base := cover()
 	if err := mountTmpfs(base); err != nil { // then the namespace is of no use
@@ -86,12 +94,7 @@ func (r *room) newRoot(pid bool) *failure {
 	if err := os.Chdir("/"); err != nil {
 		return failed(kindOther, "enter the new root", err)
 	}
-	if pid {
-		if f := makeDir("/proc"); f != nil {
-			return f
-		}
-	}
-	if f := r.fill(old, "/", pid); f != nil {
+	if f := r.populate(old, pid); f != nil {
 		return f
 	}
 	if err := unix.Unmount(old, unix.MNT_DETACH); err != nil {
@@ -102,6 +105,21 @@ func (r *room) newRoot(pid bool) *failure {
 	}
 	r.ours = append(r.ours, "/")
 	return nil
+}
+
+// populate fills the new root, of a PID namespace with a /proc of its own,
+// which must be mounted while the old one is still there.
+func (r *room) populate(old string, pid bool) *failure {
+	if !pid {
+		return r.fill(old, "/", "")
+	}
+	if f := makeDir("/proc"); f != nil {
+		return f
+	}
+	if f := mountProc(); f != nil {
+		return f
+	}
+	return r.fill(old, "/", "proc")
 }
 
 // exists says whether a name is taken.
@@ -115,16 +133,16 @@ func mountTmpfs(dir string) error {
 	return unix.Mount("skeletonkey", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=1m")
 }
 
-// fill makes every entry of the directory from appear in the directory to,
-// except /proc if without is set. What cannot be bound is left out, as a dead
+// fill makes every entry of the directory from, except the one named without,
+// appear in the directory to. What cannot be bound is left out, as a dead
 // mount must not keep a command from running that does not use it.
-func (r *room) fill(from, to string, without bool) *failure {
+func (r *room) fill(from, to, without string) *failure {
 	entries, err := os.ReadDir(from)
 	if err != nil {
-		return failed(kindOther, "list the old root", err)
+		return failed(kindOther, "list "+from, err)
 	}
 	for _, e := range entries {
-		if without && e.Name() == "proc" {
+		if e.Name() == without {
 			continue
 		}
 		src, dst := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
@@ -164,15 +182,21 @@ func bind(src, dst string, t fs.FileMode) error {
 
 // makePoint makes sure that a directory exists at where.
 func (r *room) makePoint(where string) *failure {
-	switch st, err := os.Stat(where); {
+	parent := filepath.Dir(where)
+	mayCover := parent == Home && !r.inPlace && !r.isOurs(Home)
+	st, err := os.Stat(where)
+	switch {
 	case err == nil && st.IsDir():
 		return nil
 	case err == nil:
 		return &failure{Kind: kindMountPoint, Path: raw(where), Text: "it is not a directory"}
 	case !errors.Is(err, fs.ErrNotExist):
+		// As with a dead mount, or that of another user.
+		if mayCover {
+			return r.coverHome(where)
+		}
 		return &failure{Kind: kindMountPoint, Path: raw(where), Text: err.Error()}
 	}
-	parent := filepath.Dir(where)
 	if f := r.makePoint(parent); f != nil {
 		f.Path = raw(where)
 		return f
@@ -180,11 +204,8 @@ func (r *room) makePoint(where string) *failure {
 	switch {
 	case r.isOurs(parent):
 		return makeDir(where)
-	case parent == Home && !r.inPlace:
-		if f := r.coverHome(); f != nil {
-			return f
-		}
-		return r.makePoint(where) // which may exist in there
+	case mayCover:
+		return r.coverHome(where)
 	}
 	return &failure{Kind: kindMountPoint, Path: raw(where), Text: fmt.Sprintf(
 		"%s has no such directory, and none may be made there; make it, or take a place in %s", parent, Home)}
@@ -218,8 +239,8 @@ func makeDir(dir string) *failure {
 }
 
 // coverHome covers a Home that the machine has by a tmpfs with the same
-// entries, so that mount points can be made in it without a trace.
-func (r *room) coverHome() *failure {
+// entries, so that the directory where can be made in it without a trace.
+func (r *room) coverHome(where string) *failure {
 	fd, err := unix.Open(Home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return failed(kindOther, "open "+Home, err)
@@ -229,7 +250,10 @@ func (r *room) coverHome() *failure {
 		return failed(kindOther, "mount a tmpfs on "+Home, err)
 	}
 	r.ours = append(r.ours, Home)
-	return r.fill("/proc/self/fd/"+strconv.Itoa(fd), Home, false)
+	if f := r.fill("/proc/self/fd/"+strconv.Itoa(fd), Home, filepath.Base(where)); f != nil {
+		return f
+	}
+	return makeDir(where)
 }
 
 // seal makes our tmpfs read-only: what a command wrote there would be lost.

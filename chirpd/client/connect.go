@@ -1,0 +1,226 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"skeletonkey/chirpd/auth"
+	"skeletonkey/chirpd/wire"
+)
+
+// attemptLimit is how long one attempt to connect, authenticate and reopen files
+// may take.
+const attemptLimit = 20 * time.Second
+
+// connect is the keeper: it connects until no call is pending.
+func (l *lane) connect() {
+	defer l.keeper.Done()
+	var failure error // of the last attempt
+	for {
+		ctx, cancel, pause := l.prepare(failure)
+		if ctx == nil {
+			return
+		}
+		if !sleep(ctx, pause) {
+			failure = cmp.Or(failure, ctx.Err())
+			cancel()
+			continue
+		}
+		failure = l.try(ctx)
+		cancel()
+		if failure == nil {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// prepare fails the calls that have waited long enough, and gives the context of
+// the next attempt and a pause before it. A nil context ends the keeper.
+func (l *lane) prepare(failure error) (ctx context.Context, cancel context.CancelFunc, pause time.Duration) {
+	l.mu.Lock()
+	ended, until := l.expire(failure)
+	if len(l.pending) == 0 || l.closed {
+		l.keeping, l.attempt = false, nil
+	} else {
+		if failure != nil {
+			l.fails++
+		}
+		if l.fails > 0 {
+			pause = l.delay.NextBackOff()
+		}
+		ctx, cancel = context.WithDeadline(l.ctx, until)
+		l.attempt = cancel
+	}
+	l.mu.Unlock()
+	if failure != nil && ctx != nil {
+		l.client.opt.Log.Debug("cannot connect", "server", l.client.server, "cause", failure, "again in", pause)
+	}
+	for _, k := range ended {
+		if permanent(failure) {
+			k.finish(0, failure)
+		} else {
+			k.finish(0, timedOut(l.client.server, l.client.opt.Timeout, failure))
+		}
+	}
+	return ctx, cancel, pause
+}
+
+// expire takes the calls out of pending that need not wait any more after failure,
+// and says until when the next attempt may last. l.mu is held.
+func (l *lane) expire(failure error) (ended []*Call, until time.Time) {
+	now := time.Now()
+	until = now.Add(attemptLimit)
+	hopeless := failure != nil && (permanent(failure) || l.client.unheardOf(failure))
+	var kept []*Call
+	for _, k := range l.pending {
+		if failure != nil && (hopeless || !now.Before(k.deadline)) {
+			ended = append(ended, k)
+			continue
+		}
+		kept = append(kept, k)
+		if l.client.opt.Timeout > 0 && k.deadline.Before(until) {
+			until = k.deadline
+		}
+	}
+	l.pending = kept
+	return ended, until
+}
+
+// unheardOf reports whether err is that the server's name does not exist, and the
+// server never was there.
+func (c *Client) unheardOf(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound && !c.connected.Load()
+}
+
+// try makes one attempt to connect, to reopen the lane's files, and to hand over
+// the pending calls.
+func (l *lane) try(ctx context.Context) error {
+	c, err := l.client.dial(ctx, l)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { c.shut(ctx.Err()) })
+	files, err := l.reopen(c)
+	if !stop() {
+		err = cmp.Or(err, ctx.Err())
+	}
+	if err == nil {
+		err = l.publish(c, files)
+	}
+	if err != nil {
+		c.shut(err)
+		<-c.gone
+	}
+	return err
+}
+
+// publish makes c the lane's connection.
+func (l *lane) publish(c *conn, files []*reopening) error {
+	type end struct {
+		k   *Call
+		err error
+	}
+	var ended []end
+	l.mu.Lock()
+	if c.lost || l.closed {
+		l.mu.Unlock()
+		return net.ErrClosed
+	}
+	l.conn, l.keeping, l.attempt, l.seen = c, false, nil, 0
+	l.adopt(c, files)
+	every := l.client.opt.keepAlive
+	l.idle = time.AfterFunc(every, func() { l.tick(c, every) })
+	pending := l.pending
+	l.pending = nil
+	for _, k := range pending {
+		if over, err := l.submit(k); over {
+			ended = append(ended, end{k, err})
+		}
+	}
+	l.mu.Unlock()
+	l.client.connected.Store(true)
+	for _, e := range ended {
+		e.k.finish(0, e.err)
+	}
+	return nil
+}
+
+// tick runs every so often while c is the lane's connection. When there was no call
+// since the last time, a connection with open files is kept alive, and another one
+// is let go before the server drops it: a request would cross the server's end.
+func (l *lane) tick(c *conn, every time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != c || l.closed {
+		return
+	}
+	c.mu.Lock()
+	calls, waiting := c.calls, len(c.fifo)
+	c.mu.Unlock()
+	if calls == l.seen && waiting == 0 {
+		var f *File
+		for f = range l.files {
+			break
+		}
+		if f == nil {
+			c.retire()
+			return
+		}
+		k := f.call("fstat", pure, func(fd int64) wire.Request { return &wire.Fstat{FD: fd} })
+		k.read = func(in *conn, _ int64) error { _, err := in.stat(); return err }
+		k.init(l)
+		_, _ = l.submit(k) // if it is over at once, nobody waits for it
+		calls++
+	}
+	l.seen = calls
+	l.idle.Reset(every)
+}
+
+// dial connects to the server, authenticates, and starts the connection's loops.
+func (c *Client) dial(ctx context.Context, l *lane) (*conn, error) {
+	nc, err := c.dialAny(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in := newConn(nc, l)
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
+	in.subject, err = auth.Authenticate(ctx, &auth.Stream{Reader: in.rd, W: output{in}}, c.server, c.opt.Methods)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	c.opt.Log.Debug("connected", "server", c.server, "address", nc.RemoteAddr(), "subject", in.subject)
+	in.run()
+	return in, nil
+}
+
+// output counts what is written to a conn before its loops run, and by the call
+// that has it to itself.
+type output struct{ c *conn }
+
+func (out output) Write(p []byte) (int, error) {
+	n, err := out.c.nc.Write(p)
+	out.c.written.Add(int64(n))
+	return n, err
+}

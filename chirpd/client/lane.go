@@ -1,0 +1,211 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// lane is a connection that comes back: what a call is given to. It outlives the
+// conns that it uses one after the other, and knows the files that are open on it.
+//
+// A call is either in pending, or in the current conn's queue, or in the hands of
+// the conn's readLoop on its way back (lost). While pending is not empty there is a
+// keeper, the goroutine that connects, unless an old conn is still about to end:
+// calls of that one come first.
+type lane struct {
+	client *Client
+	ctx    context.Context // ends with the lane
+	cancel context.CancelFunc
+	keeper sync.WaitGroup
+
+	mu      sync.Mutex // guards the following; taken before conn.mu and Call.mu
+	closed  bool
+	conn    *conn // nil while there is none
+	files   map[*File]struct{}
+	opens   int // files open, being opened or being closed, for the choice of a lane
+	pending []*Call
+	keeping bool // there is a keeper
+	attempt context.CancelFunc
+	fails   int // attempts and connections since the last answer that were of no use
+	delay   backoff.ExponentialBackOff
+	idle    *time.Timer
+	seen    int64 // calls of conn when idle last fired
+}
+
+func newLane(c *Client) *lane {
+	l := &lane{client: c, files: make(map[*File]struct{}), delay: *backoff.NewExponentialBackOff()}
+	l.delay.InitialInterval, l.delay.MaxInterval = 20*time.Millisecond, 3*time.Second
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// start takes a call.
+func (l *lane) start(k *Call) {
+	k.init(l)
+	l.mu.Lock()
+	over, err := l.submit(k)
+	l.mu.Unlock()
+	if over {
+		k.finish(0, err)
+	}
+}
+
+// submit gives a call to the connection, or keeps it for the next one. over says
+// that it needs neither. l.mu is held.
+func (l *lane) submit(k *Call) (over bool, err error) {
+	if l.closed {
+		return true, net.ErrClosed
+	}
+	if k.isAbandoned() {
+		return true, errCaller
+	}
+	if k.file != nil && k.file.stale != nil {
+		return true, k.file.stale
+	}
+	if l.conn != nil {
+		if err := l.conn.enqueue(k); !errors.Is(err, errDown) {
+			return err != nil, err
+		}
+	} else if k.closing && !k.file.dirty() {
+		return true, nil // the server closed it with the connection
+	}
+	l.pending = append(l.pending, k)
+	l.keep()
+	return false, nil
+}
+
+// keep sees to it that pending calls get a connection. l.mu is held.
+func (l *lane) keep() {
+	if l.conn == nil && len(l.pending) > 0 && !l.keeping && !l.closed {
+		l.keeping = true
+		l.keeper.Add(1)
+		go l.connect()
+	}
+}
+
+// abandon marks a call as one that nobody waits for. It returns the connection that
+// may be at work on it, if any.
+func (l *lane) abandon(k *Call) *conn {
+	l.mu.Lock()
+	k.mu.Lock()
+	k.abandoned = true
+	k.mu.Unlock()
+	for i := range l.pending {
+		if l.pending[i] == k {
+			l.pending = append(l.pending[:i], l.pending[i+1:]...)
+			if len(l.pending) == 0 && l.attempt != nil {
+				l.attempt()
+			}
+			l.mu.Unlock()
+			k.finish(0, errCaller)
+			return nil
+		}
+	}
+	defer l.mu.Unlock()
+	return k.conn
+}
+
+// lost takes back what a connection that has ended did not answer.
+func (l *lane) lost(c *conn, orphans []*Call, cause error) {
+	type end struct {
+		k   *Call
+		err error
+	}
+	var ended []end
+	l.mu.Lock()
+	c.lost = true
+	own := l.conn == c
+	if own {
+		l.conn = nil
+		l.idle.Stop()
+		if l.fails++; c.answered.Load() > 0 {
+			l.fails = 0
+			l.delay.Reset()
+		}
+	}
+	var kept []*Call
+	for i, k := range orphans {
+		if i == 0 {
+			k.losses++
+		}
+		over, err := l.judge(c, k, cause)
+		if !over && own {
+			k.conn = nil
+			kept = append(kept, k)
+			continue
+		}
+		if !over {
+			err = cause
+		}
+		ended = append(ended, end{k, err})
+	}
+	l.pending = append(kept, l.pending...)
+	l.keep()
+	l.mu.Unlock()
+	if own && !errors.Is(cause, errIdle) && !errors.Is(cause, errCaller) && !errors.Is(cause, net.ErrClosed) {
+		l.client.opt.Log.Info("connection lost", "server", l.client.server, "cause", cause, "waiting", len(kept), "failed", len(ended))
+	}
+	for _, e := range ended {
+		e.k.finish(0, e.err)
+	}
+}
+
+// judge decides whether a call whose connection was lost is over, and with which
+// error; otherwise it may be sent again. l.mu is held.
+func (l *lane) judge(c *conn, k *Call, cause error) (over bool, err error) {
+	sent := c.written.Load() >= k.lineEnd
+	switch {
+	case k.fatal != nil:
+		return true, k.fatal
+	case k.isAbandoned():
+		return true, errCaller
+	case k.closing && !k.file.dirty():
+		return true, nil // the server closed it with the connection
+	case l.closed:
+		return true, net.ErrClosed
+	case k.bound:
+		return true, cause
+	case sent && (k.replay == once || k.replay == again && !endedByServer(cause)):
+		return true, unknownOutcome(k.op, cause)
+	case sent && k.replay == again && k.file != nil && l.client.othersWrite(k.file):
+		return true, unknownOutcome(k.op, cause)
+	case k.losses > maxLosses:
+		return true, unknownOutcome(k.op, cause)
+	}
+	limit := l.client.opt.Timeout
+	c.mu.Lock()
+	if moved := c.last.at.Add(max(limit, 0)); moved.After(k.deadline) {
+		k.deadline = moved
+	}
+	c.mu.Unlock()
+	if limit > 0 && !time.Now().Before(k.deadline) {
+		return true, timedOut(l.client.server, limit, cause)
+	}
+	return false, nil
+}
+
+// close ends the lane and every call on it, and waits until nothing of it runs.
+func (l *lane) close() {
+	l.mu.Lock()
+	l.closed = true
+	ended, c := l.pending, l.conn
+	l.pending = nil
+	l.cancel()
+	if c != nil {
+		l.idle.Stop()
+		c.shut(net.ErrClosed)
+	}
+	l.mu.Unlock()
+	for _, k := range ended {
+		k.finish(0, net.ErrClosed)
+	}
+	if c != nil {
+		<-c.gone
+	}
+	l.keeper.Wait()
+}

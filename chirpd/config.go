@@ -1,0 +1,88 @@
+package chirpd
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"skeletonkey/chirpd/acl"
+	"skeletonkey/chirpd/auth"
+)
+
+// Config says what a Server exports, to whom, and within which limits. Only Root
+// and a way to authenticate are needed. A limit of zero is the default named at it.
+type Config struct {
+	// Root is the exported directory.
+	Root string
+	// ReadOnly refuses every change.
+	ReadOnly bool
+
+	// Verifiers are the ways to authenticate, beside tickets.
+	Verifiers []auth.Verifier
+	// Tickets lets clients in by ticket and register tickets. It needs StateDir.
+	Tickets bool
+	// StateDir holds the server's own state: the tickets. It is made, with mode
+	// 0700, where it is missing. Nothing is kept in Root but ACLs.
+	StateDir string
+
+	// DefaultACL is the text of the ACL for directories that have none. Empty: the
+	// user who runs the server and the owner of Root, both by unix, may do
+	// everything.
+	DefaultACL string
+	// InheritDefaultACL gives a directory without an ACL that of the nearest
+	// directory above that has one; DefaultACL only where there is none.
+	InheritDefaultACL bool
+
+	// MaxOpen is how many files a client may have open at a time. Default 1024.
+	MaxOpen int
+	// MaxPerAddress is how many connections one address may have. Default 1024: the
+	// jobs of a whole cluster may come from one address.
+	MaxPerAddress int
+	// AuthTimeout is the time to authenticate in. Default 1 minute.
+	AuthTimeout time.Duration
+	// IdleTimeout ends a connection that has asked nothing for so long, and closes
+	// its files. Default 1 hour: an idle client costs some 20 KiB, and clients
+	// that lost the network are found out by TCP's keep-alive. (The real server
+	// waits 60 seconds.)
+	IdleTimeout time.Duration
+	// StallTimeout ends a connection on which a transfer made no progress for so
+	// long. Default 1 hour, as in the real server.
+	StallTimeout time.Duration
+
+	// Log gets a line for each connection, when it ends, and for each refused
+	// request. nil: nothing is logged. Tickets and keys never get there.
+	Log *slog.Logger
+}
+
+func (c *Config) setDefaults() {
+	setDefault(&c.MaxOpen, 1024)
+	setDefault(&c.MaxPerAddress, 1024)
+	setDefault(&c.AuthTimeout, time.Minute)
+	setDefault(&c.IdleTimeout, time.Hour)
+	setDefault(&c.StallTimeout, time.Hour)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func setDefault[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// check finds what no server could run with.
+func (c *Config) check() error {
+	switch {
+	case c.Root == "":
+		return fmt.Errorf("chirpd: no directory to export")
+	case len(c.Verifiers) == 0 && !c.Tickets:
+		return fmt.Errorf("chirpd: no way to authenticate, so nobody could use %s", c.Root)
+	case c.Tickets && c.StateDir == "":
+		return fmt.Errorf("chirpd: tickets need a state directory to be kept in")
+	}
+	if _, err := acl.Parse([]byte(c.DefaultACL)); err != nil {
+		return fmt.Errorf("chirpd: default ACL: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"skeletonkey/chirpd/wire"
+	"skeletonkey/generator/job"
+)
+
+// app is one run of the program: its streams and what the flags of all commands
+// say.
+type app struct {
+	in       *os.File
+	out, err *os.File
+	stop     context.CancelFunc // gives SIGINT, SIGTERM and SIGHUP back to the commands that pass them on
+
+	verbose, quiet bool
+	logLevel       string
+	logFile        string
+	logFormat      string
+	log            *slog.Logger
+	closeLog       func() error
+}
+
+const longHelp = `SkeletonKey lets a job run on a cluster against the data where it lies: without
+staging, without an administrator, with nothing but a shell and a network.
+
+See it work, on this machine, in a minute:
+  skeletonkey demo
+
+Do it:
+  skeletonkey serve --root /data --listen :9094 --dist :9095
+  skeletonkey generate -c job.ini -o job.sh
+  sh job.sh                                  # here, or on any node
+
+Every flag may also be set in the environment: --log-level is
+SKELETONKEY_LOG_LEVEL. A URL of a file is chirp://HOST:PORT/PATH or
+/chirp/HOST:PORT/PATH; the port is 9094 unless given.`
+
+// execute runs the command line and returns the exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if a.closeLog != nil {
+		_ = a.closeLog()
+	}
+	return a.exitCode(err)
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use: "skeletonkey", Short: "Run jobs against remote data and software", Long: longHelp,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.openLog()
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	f := root.PersistentFlags()
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "say what is being done (as --log-level debug)")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing but errors (as --log-level error)")
+	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&a.logFile, "log-file", "", "append the log to this `file` instead of standard error")
+	f.StringVar(&a.logFormat, "log-format", "text", "text or json")
+	root.AddGroup(&cobra.Group{ID: "job", Title: "Jobs and servers:"}, &cobra.Group{ID: "file", Title: "Files on a server:"},
+		&cobra.Group{ID: "right", Title: "Rights:"})
+	for group, commands := range map[string][]*cobra.Command{
+		"job":   {a.serveCommand(), a.mountCommand(), a.umountCommand(), a.execCommand(), a.generateCommand(), a.runCommand(), a.demoCommand()},
+		"file":  a.fileCommands(),
+		"right": {a.aclCommand(), a.ticketCommand()},
+		"":      {a.versionCommand()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	return root
+}
+
+// fromEnvironment sets each flag that the command line did not from its variable,
+// SKELETONKEY_FLAG_NAME.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var failed error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "SKELETONKEY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := os.LookupEnv(name)
+		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			failed = errors.Join(failed, usageError{fmt.Errorf("%s=%q in the environment: %w", name, value, err)})
+		}
+	})
+	return failed
+}
+
+func (a *app) openLog() error {
+	level := new(slog.Level)
+	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+		return usageError{fmt.Errorf("--log-level %q is not debug, info, warn or error", a.logLevel)}
+	}
+	switch {
+	case a.verbose:
+		*level = slog.LevelDebug
+	case a.quiet:
+		*level = slog.LevelError
+	}
+	out := a.err
+	if a.logFile != "" {
+		f, err := os.OpenFile(a.logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		out, a.closeLog = f, f.Close
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch a.logFormat {
+	case "json":
+		a.log = slog.New(slog.NewJSONHandler(out, options))
+	case "text":
+		a.log = slog.New(slog.NewTextHandler(out, options))
+	default:
+		return usageError{fmt.Errorf("--log-format %q is not text or json", a.logFormat)}
+	}
+	return nil
+}
+
+// terminal reports whether f is one, so that a person looks at it.
+func terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitError is a failure with an exit code of its own. A nil error has been told
+// already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// exitCode tells the person what went wrong, and the caller by the codes of
+// package job.
+func (a *app) exitCode(err error) int {
+	var coded exitError
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &coded):
+		if coded.err != nil {
+			a.complain(coded.err)
+		}
+		return coded.code
+	case errors.As(err, &usage):
+		a.complain(err)
+		return job.ExitUsage
+	}
+	a.complain(err)
+	return failureCode(err)
+}
+
+func (a *app) complain(err error) { _, _ = fmt.Fprintf(a.err, "skeletonkey: %v\n", err) }
+
+// failureCode tells by kind what went wrong with a server.
+func failureCode(err error) int {
+	switch wire.CodeFor(err) {
+	case wire.TimedOut, wire.Disconnected, wire.Offline, wire.GrpUnreachable:
+		return job.ExitUnreachable
+	case wire.NotAuthenticated:
+		return job.ExitTicket
+	}
+	return 1
+}

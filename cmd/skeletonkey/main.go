@@ -1,0 +1,26 @@
+// Command skeletonkey lets a job run on a cluster against the data where it lies.
+// It is one static binary; `skeletonkey help` lists what it does.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"skeletonkey/fusefs/private"
+	"skeletonkey/generator/run"
+)
+
+func main() { os.Exit(mainExit()) }
+
+// mainExit is main with an exit code, so that what is deferred runs.
+func mainExit() int {
+	if private.IsInner() {
+		return private.Main(run.Serve)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, stop: stop}
+	return a.execute(ctx, os.Args[1:])
+}

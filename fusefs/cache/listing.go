@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"sync"
+	"time"
+)
+
+// Entry is a name in a directory and what is known of it.
+type Entry[V any] struct {
+	Name  string
+	Value V
+}
+
+// Listing is all that a directory held at some moment. It does not change, and is
+// safe for concurrent use.
+type Listing[V any] struct {
+	Entries []Entry[V]
+	taken   uint64    // the directory's count of changes when the listing was asked for
+	asked   time.Time // when that was
+
+	once  sync.Once
+	index map[string]int // made at the first look-up
+}
+
+func (l *Listing[V]) find(name string) (v V, ok bool) {
+	l.once.Do(func() {
+		l.index = make(map[string]int, len(l.Entries))
+		for i := range l.Entries {
+			l.index[l.Entries[i].Name] = i
+		}
+	})
+	i, ok := l.index[name]
+	if !ok {
+		return v, false
+	}
+	return l.Entries[i].Value, true
+}
+
+// Age is the time since the listing was asked for.
+func (l *Listing[V]) Age() time.Duration { return time.Since(l.asked) }
+
+// Answer is what a Directory says of a name.
+type Answer int
+
+// The answers: nothing is known; the name is there; the name is not there.
+const (
+	Unknown Answer = iota
+	Present
+	Absent
+)
+
+// Directory remembers the newest listing of one directory, and which names were
+// changed here since. It is safe for concurrent use; the zero Directory is ready.
+type Directory[V any] struct {
+	mu      sync.Mutex
+	newest  *Listing[V]
+	until   time.Time
+	changes uint64            // counts
+	changed map[string]uint64 // the change that touched a name last
+	readers int               // listings in use
+}
+
+// Begin is called before a listing is asked for; its result goes to Finish. A
+// matching End tells that the listing is no longer in use.
+func (d *Directory[V]) Begin() *Listing[V] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readers++
+	return &Listing[V]{taken: d.changes, asked: time.Now()}
+}
+
+// Finish makes l with its entries the newest listing, believed for ttl from the
+// moment it was asked for.
+func (d *Directory[V]) Finish(l *Listing[V], entries []Entry[V], ttl time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.Entries = entries
+	if d.newest == nil || !l.asked.Before(d.newest.asked) {
+		d.newest, d.until = l, l.asked.Add(ttl)
+	}
+}
+
+// End tells that a listing that Begin made is no longer in use.
+func (d *Directory[V]) End() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readers--
+	d.prune()
+}
+
+// prune forgets what nobody can ask for any more.
+func (d *Directory[V]) prune() {
+	if d.readers > 0 {
+		return
+	}
+	if d.newest != nil && !time.Now().Before(d.until) {
+		d.newest = nil
+	}
+	if d.newest == nil {
+		d.changed = nil
+	}
+}
+
+// Change tells that names were made, removed or replaced here.
+func (d *Directory[V]) Change(names ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.changes++
+	d.prune()
+	if d.newest == nil && d.readers == 0 {
+		return
+	}
+	if d.changed == nil {
+		d.changed = make(map[string]uint64)
+	}
+	for _, name := range names {
+		d.changed[name] = d.changes
+	}
+}
+
+// Forget drops the newest listing.
+func (d *Directory[V]) Forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.newest = nil
+	d.prune()
+}
+
+// Lookup answers from the newest listing while it is believed; left is for how
+// long it still is.
+func (d *Directory[V]) Lookup(name string) (v V, left time.Duration, a Answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.newest == nil {
+		return v, 0, Unknown
+	}
+	left = time.Until(d.until)
+	if left <= 0 {
+		d.prune()
+		return v, 0, Unknown
+	}
+	if d.changed[name] > d.newest.taken {
+		return v, 0, Unknown
+	}
+	if v, ok := d.newest.find(name); ok {
+		return v, left, Present
+	}
+	return v, left, Absent
+}
+
+// Changed reports whether name was changed here since l was asked for. l must be
+// in use.
+func (d *Directory[V]) Changed(l *Listing[V], name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.changed[name] > l.taken
+}

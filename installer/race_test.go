@@ -1,0 +1,142 @@
+package installer
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// swapper exchanges the directory dest/d for a link to the directory outside, to
+// and fro, until it is stopped.
+type swapper struct {
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+func startSwapper(t *testing.T, s scene) *swapper {
+	t.Helper()
+	if err := os.MkdirAll(s.dest+"/d/e", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(s.outside, s.dest+"/other"); err != nil {
+		t.Fatal(err)
+	}
+	sw := &swapper{stop: make(chan struct{})}
+	sw.done.Go(func() {
+		for {
+			select {
+			case <-sw.stop:
+				return
+			default:
+				unix.Renameat2(unix.AT_FDCWD, s.dest+"/d", unix.AT_FDCWD, s.dest+"/other", unix.RENAME_EXCHANGE)
+			}
+		}
+	})
+	return sw
+}
+
+func (sw *swapper) end() {
+	close(sw.stop)
+	sw.done.Wait()
+}
+
+// racedArchive touches names that exist outside, in every way that there is.
+func racedArchive(t *testing.T) []byte {
+	const sym, hard, dir = tar.TypeSymlink, tar.TypeLink, tar.TypeDir
+	var members []member
+	for i := range 40 {
+		n := fmt.Sprint(i)
+		members = append(members,
+			member{name: "d/", kind: dir, mode: 0o700}, member{name: "d/e/", kind: dir, mode: 0o711},
+			member{name: "d/secret", body: "evil"}, member{name: "d/e/secret", body: "evil"},
+			member{name: "d/new" + n, body: "evil"}, member{name: "d/e/new" + n, body: "evil"},
+			member{name: "d/dir" + n + "/", kind: dir}, member{name: "d/e/link" + n, kind: sym, link: "../secret"},
+			member{name: "d/hard" + n, kind: hard, link: "d/secret"}, member{name: "hard" + n, kind: hard, link: "d/e/secret"})
+	}
+	return tarball(t, members...)
+}
+
+func newRacedScene(t *testing.T) scene {
+	s := newScene(t)
+	writeFile(t, s.outside+"/e/secret", "secret")
+	return s
+}
+
+// TestRaceExtraction extracts while a directory is exchanged for a link that leads
+// outside.
+func TestRaceExtraction(t *testing.T) {
+	archive := racedArchive(t)
+	proveRace(t, archive)
+	s := newRacedScene(t)
+	before := snapshot(t, s.outside)
+	sw := startSwapper(t, s)
+	refused, done := 0, 0
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		_, err := Unpack(context.Background(), bytes.NewReader(archive), s.dest, UnpackOptions{})
+		switch {
+		case err == nil:
+			done++
+		case errors.Is(err, ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist):
+			refused++
+		default:
+			t.Errorf("unexpected error: %v", err)
+			end = time.Time{}
+		}
+	}
+	sw.end()
+	if after := snapshot(t, s.outside); after != before {
+		t.Errorf("outside has changed:\n%s\nwas\n%s", after, before)
+	}
+	if refused == 0 {
+		t.Error("the race was never met")
+	}
+	t.Logf("%d extractions, %d refused", done+refused, refused)
+}
+
+// proveRace fails the test if a naive extractor wins the race.
+func proveRace(t *testing.T, archive []byte) {
+	t.Helper()
+	s := newRacedScene(t)
+	before := snapshot(t, s.outside)
+	sw := startSwapper(t, s)
+	defer sw.end()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		naiveExtract(archive, s.dest)
+		if snapshot(t, s.outside) != before {
+			return
+		}
+	}
+	t.Fatal("the race does not even hurt a naive extractor")
+}
+
+// TestRaceRemoval removes a tree while a directory of it is exchanged for a link
+// that leads outside.
+func TestRaceRemoval(t *testing.T) {
+	s := newRacedScene(t)
+	before := snapshot(t, s.outside)
+	sw := startSwapper(t, s)
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		RemoveTree(filepath.Join(s.dest, "d"))
+		for _, name := range []string{"d", "other"} { // whichever is gone
+			os.MkdirAll(s.dest+"/"+name+"/e/e", 0o755)
+		}
+		os.Remove(s.dest + "/other")
+		os.Symlink(s.outside, s.dest+"/other")
+	}
+	sw.end()
+	for _, line := range []string{"/secret", "/e/secret"} {
+		if data, err := os.ReadFile(s.outside + line); err != nil || string(data) != "secret" {
+			t.Errorf("%s: %q, %v\nbefore:\n%s", line, data, err, before)
+		}
+	}
+}
