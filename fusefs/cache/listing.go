@@ -22,7 +22,8 @@ type Listing[V any] struct {
 	index map[string]int // made at the first look-up
 }
 
-func (l *Listing[V]) find(name string) (v V, ok bool) {
+// Find returns what the listing says of name.
+func (l *Listing[V]) Find(name string) (v V, ok bool) {
 	l.once.Do(func() {
 		l.index = make(map[string]int, len(l.Entries))
 		for i := range l.Entries {
@@ -36,8 +37,8 @@ func (l *Listing[V]) find(name string) (v V, ok bool) {
 	return l.Entries[i].Value, true
 }
 
-// Age is the time since the listing was asked for.
-func (l *Listing[V]) Age() time.Duration { return time.Since(l.asked) }
+// Asked is when the listing was asked for.
+func (l *Listing[V]) Asked() time.Time { return l.asked }
 
 // Answer is what a Directory says of a name.
 type Answer int
@@ -60,8 +61,8 @@ type Directory[V any] struct {
 	readers int               // listings in use
 }
 
-// Begin is called before a listing is asked for; its result goes to Finish. A
-// matching End tells that the listing is no longer in use.
+// Begin is called before a listing is asked for; its result goes to Finish. The
+// listing is in use until End.
 func (d *Directory[V]) Begin() *Listing[V] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,10 +143,22 @@ func (d *Directory[V]) Lookup(name string) (v V, left time.Duration, a Answer) {
 	if d.changed[name] > d.newest.taken {
 		return v, 0, Unknown
 	}
-	if v, ok := d.newest.find(name); ok {
+	if v, ok := d.newest.Find(name); ok {
 		return v, left, Present
 	}
 	return v, left, Absent
+}
+
+// Fresh is the newest listing if it is believed and nothing was changed here since
+// it was asked for. It is in use until End.
+func (d *Directory[V]) Fresh() (*Listing[V], bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.newest == nil || d.newest.taken != d.changes || !time.Now().Before(d.until) {
+		return nil, false
+	}
+	d.readers++
+	return d.newest, true
 }
 
 // Changed reports whether name was changed here since l was asked for. l must be

@@ -27,5 +27,8 @@ func (t *Timed[V]) Get() (v V, left time.Duration, ok bool) {
 	return t.value, left, true
 }
 
-// Forget drops the value.
-func (t *Timed[V]) Forget() { *t = Timed[V]{} }
+// Last is the value that was set last, believed or not.
+func (t *Timed[V]) Last() *V { return &t.value }
+
+// Forget ends the value's time.
+func (t *Timed[V]) Forget() { t.until = time.Time{} }
