@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 
-
 	"skeletonkey/chirpd/confine"
 )
 
