@@ -37,11 +37,11 @@ type Call struct {
 	bound  bool // to one connection: lost with it, never sent again
 
 	request func(fd int64) wire.Request
-	data    []byte                           // follows the request's line
-	read    func(in *conn, n int64) error    // what follows a reply of success; nil for nothing
-	then    func(n int64, err error)         // runs before done is closed
-	file    *File                            // whose descriptor the request needs; nil for none
-	closing bool                             // ends file
+	data    []byte                        // follows the request's line
+	read    func(in *conn, n int64) error // what follows a reply of success; nil for nothing
+	then    func(n int64, err error)      // runs before done is closed
+	file    *File                         // whose descriptor the request needs; nil for none
+	closing bool                          // ends file
 
 	outside atomic.Bool // the call waits for its caller's reader or writer, not for the server
 
@@ -173,7 +173,7 @@ func (k *Call) isAbandoned() bool {
 // calls it, once.
 func (k *Call) finish(n int64, err error) {
 	if err != nil {
-		err = k.fail(err)
+		n, err = 0, k.fail(err)
 	}
 	k.n, k.err = n, err
 	if k.then != nil {

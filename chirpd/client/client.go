@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -113,12 +112,10 @@ func New(server string, o Options) *Client {
 	}
 	c := &Client{
 		server: server,
+		bad:    err,
 		opt:    o.withDefaults(server),
 		lent:   make(map[*lane]struct{}),
 		files:  make(map[*File]struct{}),
-	}
-	if err != nil {
-		c.bad = errors.New(err.Error()) // not a network's error, so that no call waits for it to pass
 	}
 	c.names, c.whole = newLane(c), newLane(c)
 	for range c.opt.Conns {

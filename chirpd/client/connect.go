@@ -208,6 +208,9 @@ func (c *Client) dial(ctx context.Context, l *lane) (*conn, error) {
 	}
 	if err != nil {
 		_ = nc.Close()
+		if !fromNetwork(err) {
+			err = &refusal{err}
+		}
 		return nil, err
 	}
 	c.opt.Log.Debug("connected", "server", c.server, "address", nc.RemoteAddr(), "subject", in.subject)

@@ -19,7 +19,7 @@ const stagger = 250 * time.Millisecond
 // dialAny connects to whichever address of the server answers first.
 func (c *Client) dialAny(ctx context.Context) (net.Conn, error) {
 	if c.bad != nil {
-		return nil, c.bad
+		return nil, &refusal{c.bad}
 	}
 	host, port, err := net.SplitHostPort(c.server)
 	if err != nil {

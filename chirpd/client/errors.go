@@ -75,22 +75,30 @@ func endedByServer(err error) bool {
 
 // fail makes err the call's error, with operation and path.
 func (k *Call) fail(err error) error {
+	path := k.path
+	if k.file != nil {
+		path = k.file.Path()
+	}
+	if path != "" {
+		path = k.lane.client.url(path)
+	}
 	var e *wire.Error
-	if errors.As(err, &e) && e.Op == k.op {
-		return &wire.Error{Op: k.op, Path: k.path, Code: e.Code, Err: e.Err}
-	}
 	var code wire.Code
-	if errors.As(err, &code) {
-		return &wire.Error{Op: k.op, Path: k.path, Code: code, Err: err}
-	}
-	if errors.Is(err, context.Canceled) {
-		err = &cause{syscall.EINTR, "given up", err}
-	}
 	var step *lostStep
-	if errors.As(err, &step) {
+	switch {
+	case errors.As(err, &e) && e.Op == k.op:
+		return &wire.Error{Op: k.op, Path: path, Code: e.Code, Err: e.Err}
+	case errors.As(err, &code):
+		if err == error(code) {
+			err = nil // it says all by itself
+		}
+		return &wire.Error{Op: k.op, Path: path, Code: code, Err: err}
+	case errors.Is(err, context.Canceled):
+		err = &cause{syscall.EINTR, "given up", err}
+	case errors.As(err, &step):
 		err = &cause{syscall.EIO, "answer of the server", err}
 	}
-	return &wire.Error{Op: k.op, Path: k.path, Code: wire.CodeFor(err), Err: err}
+	return &wire.Error{Op: k.op, Path: path, Code: wire.CodeFor(err), Err: err}
 }
 
 // unknownOutcome is the error of a call that may or may not have been executed.
@@ -109,12 +117,22 @@ func stale(text string, err error) error {
 	return &cause{syscall.ESTALE, text, err}
 }
 
-// permanent reports whether another attempt to connect is pointless: the peer does
-// not let us in, or is not a Chirp server.
+// refusal is a server that does not let us in, or is not a Chirp server: another
+// attempt to connect is pointless.
+type refusal struct{ err error }
+
+func (e *refusal) Error() string { return e.err.Error() }
+func (e *refusal) Unwrap() error { return e.err }
+
 func permanent(err error) bool {
+	var r *refusal
+	return errors.As(err, &r)
+}
+
+// fromNetwork reports whether err came from the connection, not from what the peer
+// said on it.
+func fromNetwork(err error) bool {
 	var network net.Error
-	var errno syscall.Errno
-	return !errors.As(err, &network) && !errors.As(err, &errno) &&
-		!errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) &&
-		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, net.ErrClosed)
+	return errors.As(err, &network) || endedByServer(err) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

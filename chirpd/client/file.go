@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"sync"
-	"syscall"
 
 	"skeletonkey/chirpd/wire"
 )
@@ -18,8 +17,9 @@ type File struct {
 	opened wire.Stat
 
 	// Guarded by lane.mu.
-	fd    int64
-	stale error // why the file is no more
+	fd     int64
+	closed bool  // a close was started
+	stale  error // why the file is no more
 
 	mu     sync.Mutex // guards the following
 	path   string     // where the file is now
@@ -99,7 +99,7 @@ func (l *lane) leave() {
 
 // call is a call on the open file.
 func (f *File) call(op string, twice replay, request func(fd int64) wire.Request) *Call {
-	return &Call{op: op, path: f.client.url(f.Path()), replay: twice, request: request, file: f}
+	return &Call{op: op, replay: twice, request: request, file: f}
 }
 
 // Path is where the file is now, as far as this Client knows: its own Rename of
@@ -227,9 +227,6 @@ func (l *lane) forget(f *File) {
 	defer l.mu.Unlock()
 	delete(l.files, f)
 	l.opens--
-	if f.stale == nil {
-		f.stale = &cause{syscall.EBADF, "file is closed", nil}
-	}
 	f.client.mu.Lock()
 	defer f.client.mu.Unlock()
 	delete(f.client.files, f)

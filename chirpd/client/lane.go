@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -48,7 +49,16 @@ func newLane(c *Client) *lane {
 func (l *lane) start(k *Call) {
 	k.init(l)
 	l.mu.Lock()
-	over, err := l.submit(k)
+	var over bool
+	var err error
+	if f := k.file; f != nil && f.closed {
+		over, err = true, &cause{syscall.EBADF, "file is closed", nil}
+	} else {
+		if f != nil {
+			f.closed = k.closing
+		}
+		over, err = l.submit(k)
+	}
 	l.mu.Unlock()
 	if over {
 		k.finish(0, err)
@@ -71,12 +81,22 @@ func (l *lane) submit(k *Call) (over bool, err error) {
 		if err := l.conn.enqueue(k); !errors.Is(err, errDown) {
 			return err != nil, err
 		}
-	} else if k.closing && !k.file.dirty() {
-		return true, nil // the server closed it with the connection
+	} else if l.closedAnyhow(k) {
+		return true, nil
 	}
 	l.pending = append(l.pending, k)
 	l.keep()
 	return false, nil
+}
+
+// closedAnyhow reports whether k closes a file that went with the connection, and
+// had nothing that may be lost. l.mu is held.
+func (l *lane) closedAnyhow(k *Call) bool {
+	if !k.closing || k.file.dirty() {
+		return false
+	}
+	delete(l.files, k.file)
+	return true
 }
 
 // keep sees to it that pending calls get a connection. l.mu is held.
@@ -164,8 +184,8 @@ func (l *lane) judge(c *conn, k *Call, cause error) (over bool, err error) {
 		return true, k.fatal
 	case k.isAbandoned():
 		return true, errCaller
-	case k.closing && !k.file.dirty():
-		return true, nil // the server closed it with the connection
+	case l.closedAnyhow(k):
+		return true, nil
 	case l.closed:
 		return true, net.ErrClosed
 	case k.bound:

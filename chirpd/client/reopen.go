@@ -77,7 +77,7 @@ func (r *reopening) check() error {
 	case err == nil:
 		r.stale = r.file.differs(&r.stat)
 		return nil
-	case r.call.conn == nil || !errors.As(err, &refused) || !answered(refused.Code):
+	case !errors.As(err, &refused) || !answered(refused.Code):
 		return err
 	}
 	r.stale = stale("cannot be opened again after the connection was lost", refused.Code)
