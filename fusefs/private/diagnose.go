@@ -2,6 +2,7 @@ package private
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -10,36 +11,40 @@ import (
 )
 
 // noNamespace turns the refusal of every way into an error for people.
-func noNamespace(err error) error {
+func noNamespace(refused []*failure) error {
+	var errs []error
+	chroot := false
+	for _, f := range refused {
+		errs = append(errs, f)
+		chroot = chroot || f.Text == inChroot
+	}
+	err := errors.Join(errs...)
 	e := &Unavailable{
-		What: ErrNoNamespace, Err: err,
+		What: ErrNoNamespace, Err: err, Reason: "every way was refused",
 		WayOut: "ask the administrator to allow user namespaces, or use `skeletonkey mount` where fusermount3 is installed",
 	}
 	switch {
+	case chroot:
+		e.Reason = "this is a chroot"
+		e.WayOut = "make its directory a mount point first (mount --bind DIR DIR), or use `skeletonkey mount`"
 	case sysctl("user/max_user_namespaces") == "0":
 		e.Reason = "user namespaces are switched off here (user.max_user_namespaces = 0)"
 	case sysctl("kernel/unprivileged_userns_clone") == "0":
 		e.Reason = "user namespaces are for root only (kernel.unprivileged_userns_clone = 0)"
-	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && errors.Is(err, fsPermission):
+	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && errors.Is(err, fs.ErrPermission):
 		e.Reason = "AppArmor forbids it (kernel.apparmor_restrict_unprivileged_userns = 1)"
 		e.WayOut = "ask the administrator for an AppArmor profile with `userns` for this program, or use `skeletonkey mount` where fusermount3 is installed"
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EUSERS):
 		e.Reason = "the limit on namespaces is reached (sysctl user.max_*_namespaces)"
 	case errors.Is(err, syscall.EINVAL):
 		e.Reason = "the kernel was built without user namespaces"
-	case errors.Is(err, fsPermission):
+	case errors.Is(err, fs.ErrPermission):
 		e.Reason = "namespaces are forbidden here, as in a chroot or in a container with a strict seccomp profile"
-	case errors.Is(err, os.ErrNotExist):
-		e.Reason = "/proc is not mounted"
-		e.WayOut = "mount it"
-	default:
-		e.Reason = "every way was refused"
+	case errors.Is(err, fs.ErrNotExist):
+		e.Reason, e.WayOut = "/proc is not mounted", "mount it"
 	}
 	return e
 }
-
-// fsPermission matches both EPERM and EACCES.
-var fsPermission = os.ErrPermission
 
 // sysctl returns a kernel setting, "" if there is none.
 func sysctl(name string) string {

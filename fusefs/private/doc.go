@@ -37,9 +37,10 @@
 // as slaves, so that file systems which are mounted later (automounted homes,
 // /cvmfs) still appear. Top-level symbolic links are made again. The new root
 // is read-only; a directory that somebody makes at the old top level later is
-// not seen. Where pivot_root is refused (the root is an initramfs, or a chroot
-// into a plain directory) the mounts are made in place, and their places must
-// exist.
+// not seen. Where pivot_root is refused (an initramfs, a chroot, some
+// containers) the mounts are made in place, and their places must exist. In a
+// chroot into a directory that is no mount point nothing could keep mounts from
+// showing outside: there Run refuses.
 //
 // The launcher exists because a Go process must not exec a program that it
 // serves itself: until the exec is done no garbage collection can finish, and

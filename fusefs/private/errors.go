@@ -112,6 +112,14 @@ func (f *failure) Error() string {
 	return f.Text
 }
 
+// Unwrap returns the errno, nil if unknown.
+func (f *failure) Unwrap() error {
+	if f.Errno == 0 {
+		return nil
+	}
+	return f.Errno
+}
+
 // failed returns a failure of kind k in doing what text says.
 func failed(k kind, text string, err error) *failure {
 	f := &failure{Kind: k, Text: text}

@@ -8,15 +8,20 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // helperSpec is what a helper process, the outer of a test, does.
 type helperSpec struct {
-	Plan  Plan   // without files and log
-	Probe bool   // Probe instead of Run
-	Out   string // where the helperResult goes
-	LogTo string // where the log goes
+	Plan    Plan   // without files and log
+	Probe   bool   // Probe instead of Run
+	NoPivot bool   // pivot_root is refused
+	Out     string // where the helperResult goes
+	LogTo   string // where the log goes
 }
 
 // helperResult is what came of it.
@@ -56,6 +61,12 @@ func helper(file string) int {
 		return 98
 	}
 	spec.Plan.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if spec.NoPivot {
+		if err := refusePivot(); err != nil {
+			fmt.Fprintln(os.Stderr, "helper:", err)
+			return 95
+		}
+	}
 	before, _ := os.ReadFile("/proc/self/mountinfo")
 	var out helperResult
 	err = out.run(&spec)
@@ -104,4 +115,27 @@ func (r *helperResult) write(file string, err error) int {
 		return 97
 	}
 	return code
+}
+
+// refusePivot makes pivot_root fail with EINVAL in this process and its
+// children, as it does where the root is an initramfs.
+func refusePivot() error {
+	const jumpIfEqual, load, ret = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{
+		{Code: load, K: 0}, // the system call's number
+		{Code: jumpIfEqual, K: unix.SYS_PIVOT_ROOT, Jt: 0, Jf: 1},
+		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
+		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

@@ -67,6 +67,8 @@ type job struct {
 	stdin io.Reader
 	extra []*os.File
 	attr  syscall.SysProcAttr
+	// noPivot: the kernel refuses pivot_root.
+	noPivot bool
 	// userNS: all of it in a user namespace of its own, that has every uid.
 	userNS bool
 }
@@ -166,7 +168,7 @@ func openDir(t *testing.T) string {
 func (j job) start(t *testing.T) *helping {
 	t.Helper()
 	bin, dir := binary(t), openDir(t)
-	spec := helperSpec{Plan: j.plan, Probe: j.probe, Out: dir + "/result", LogTo: dir + "/log"}
+	spec := helperSpec{Plan: j.plan, Probe: j.probe, NoPivot: j.noPivot, Out: dir + "/result", LogTo: dir + "/log"}
 	text, err := json.Marshal(spec)
 	check(t, err)
 	check(t, os.WriteFile(dir+"/spec", text, 0o644))

@@ -70,7 +70,7 @@ func TestNested(t *testing.T) {
 		inner := job{plan: script("cat /chirp/other/hello; ls /chirp; exit 6").at("/chirp/other")}.of(v).start(t)
 		want := inner.wait() // leaves the spec that is used again
 		want.expect(t, 6, "hello, world\nother\n")
-		outer := script("cd; export HOME=/ " + helperEnv + "=$1; exec $2", inner.dir+"/spec", binary(t))
+		outer := script("cd; export HOME=/ "+helperEnv+"=$1; exec $2", inner.dir+"/spec", binary(t))
 		job{plan: outer}.of(v).run(t).expect(t, 6, "hello, world\nhost:9094\nother\n")
 
 		// The same place again: the inner mount covers the outer one.
@@ -101,19 +101,12 @@ func TestPropagation(t *testing.T) {
 	})
 }
 
-// TestInPlace: without a root that can be replaced, existing places serve.
+// TestInPlace: where the root cannot be replaced, existing places serve.
 func TestInPlace(t *testing.T) {
-	needRoot(t)
-	for _, mode := range []PIDMode{PIDAuto, PIDNever} {
-		// A plain directory as root, as in a chroot; root only, for in a
-		// chroot nobody gets a user namespace.
-		setup := `mkdir $TEST_DIR/root; cd $TEST_DIR/root
-			for d in usr etc dev proc tmp sys; do mkdir $d; mount --rbind /$d $d; done
-			for l in bin lib lib64 sbin; do [ ! -e /$l ] || ln -s usr/$l $l; done
-			mkdir -p chirp/here
-			exec chroot . "$0"`
-		for place, want := range map[string]string{"/chirp/here": "", where: "none may be made there"} {
-			o := job{setup: setup, plan: script("cat $1/hello", place).at(place)}.of(variant{mode: mode}).run(t)
+	eachWay(t, func(t *testing.T, v variant) {
+		dir := openDir(t)
+		for place, want := range map[string]string{dir: "", where: "none may be made there"} {
+			o := job{noPivot: true, plan: script("cat $1/hello; setsid sleep 1000 &", place).at(place)}.of(v).run(t)
 			if want != "" {
 				o.expectError(t, "ErrNoMountPoint", want)
 				continue
@@ -123,7 +116,23 @@ func TestInPlace(t *testing.T) {
 				t.Errorf("log:\n%s", o.log)
 			}
 		}
-		o := job{user: true, setup: strings.Replace(setup, "chroot", "chroot --userspec=65534:65534", 1), plan: script("true")}.run(t)
-		o.expectError(t, "ErrNoNamespace", "chroot")
+	})
+}
+
+// TestChroot: in one whose directory is no mount point mounts would show
+// outside; in another existing places serve, but not an ordinary user.
+func TestChroot(t *testing.T) {
+	needRoot(t)
+	setup := func(root, user string) string {
+		return `mkdir $TEST_DIR/root; cd $TEST_DIR/root; ` + root + `; cd $TEST_DIR/root; mkdir -p .` + where + `
+			for d in usr etc dev proc tmp sys; do mkdir $d; mount --rbind /$d $d; done
+			for l in bin lib lib64 sbin; do [ ! -e /$l ] || ln -s usr/$l $l; done
+			exec chroot ` + user + ` . "$0"`
 	}
+	job{setup: setup("mount --bind . .", ""), plan: script("cat " + where + "/hello")}.run(t).
+		expect(t, 0, "hello, world\n")
+	job{setup: setup("true", ""), plan: script("true")}.run(t).
+		expectError(t, "ErrNoNamespace", "mount --bind DIR DIR")
+	job{setup: setup("true", "--userspec=65534:65534"), plan: script("true")}.run(t).
+		expectError(t, "ErrNoNamespace", "as in a chroot")
 }

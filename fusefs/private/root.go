@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// inChroot is what fails where nothing can keep mounts from showing outside.
+const inChroot = "the root directory is no mount point"
+
 // openingFuse is what fails when /dev/fuse is not to be had.
 const openingFuse = "open /dev/fuse"
 
@@ -34,7 +37,9 @@ func (r *room) String() string {
 // enter makes the new mount namespace, in which this process already is, a
 // place where mounts can be made and do not show outside.
 func enter(pid bool, log *slog.Logger) (*room, *failure) {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err == unix.EINVAL {
+		return nil, &failure{Kind: kindNamespace, Text: inChroot}
+	} else if err != nil {
 		return nil, failed(kindNamespace, "make the mounts of the new namespace its own", err)
 	}
 	r := &room{log: log}

@@ -2,7 +2,6 @@ package private
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 
@@ -38,7 +37,7 @@ func Probe(ctx context.Context) error {
 
 // runFirst tries one way after the other until one leads into a namespace.
 func runFirst(ctx context.Context, plan Plan, signals <-chan os.Signal, probe bool) (Result, error) {
-	var refused []error
+	var refused []*failure
 	for _, w := range ways(plan.PIDNamespace) {
 		res, fail, err := w.run(ctx, &plan, signals, probe)
 		if fail == nil {
@@ -47,7 +46,7 @@ func runFirst(ctx context.Context, plan Plan, signals <-chan os.Signal, probe bo
 		plan.Log.Warn("private namespace refused", "way", w.String(), "error", fail)
 		refused = append(refused, fail)
 	}
-	return Result{}, noNamespace(errors.Join(refused...))
+	return Result{}, noNamespace(refused)
 }
 
 // way is a combination of namespaces.

@@ -11,7 +11,7 @@ var newPID = syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 
 // bareDev makes a /dev without fuse.
 const bareDev = `mkdir $TEST_DIR/dev; mount -t tmpfs dev $TEST_DIR/dev; cp -a /dev/null /dev/zero /dev/tty $TEST_DIR/dev
-	mount --move $TEST_DIR/dev /dev
+	mount --bind $TEST_DIR/dev /dev
 `
 
 // TestUnavailable: where it cannot work, Run and Probe name the cause and the
