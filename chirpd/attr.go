@@ -99,7 +99,12 @@ func accessRights(f *found, mode int64) (want acl.Rights) {
 }
 
 func (s *session) chmod(r *wire.Chmod) error {
-	return s.object(r.Path, true, acl.Write, func(f *found) error { return f.Chmod(permissions(r.Mode)) })
+	return s.object(r.Path, true, acl.Write, func(f *found) error {
+		if f.info.IsDir() {
+			return f.Chmod(dirPermissions(r.Mode))
+		}
+		return f.Chmod(permissions(r.Mode))
+	})
 }
 
 func (s *session) chown(r *wire.Chown) error { return s.keepOwner(r.Path, true) }

@@ -62,6 +62,10 @@ func permitOpen(a *confine.At, have acl.Rights, letters wire.OpenFlags, flags in
 // permissions is a mode from the wire as the system takes it.
 func permissions(mode int64) uint32 { return uint32(mode) & 0o7777 }
 
+// dirPermissions is permissions for a directory. The server itself has to enter it and
+// read its ACL, else nobody could ever change it again.
+func dirPermissions(mode int64) uint32 { return permissions(mode) | 0o500 }
+
 func (s *session) close(r *wire.Close) error { return s.files.close(r.FD) }
 
 func (s *session) pread(r *wire.Pread) error {

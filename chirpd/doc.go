@@ -26,12 +26,17 @@
 // the next request on.
 //
 // Deleting a directory (rmall) needs the right d where the directory lies, and
-// nothing in the directories below it, as in the real server; a ticket's masks
-// below it do count. Modes are set as asked for, but set-user-id and set-group-id are never given to a
-// file. (The real server adds the owner's rights to each mode.) Names that hold a
-// line feed are left out of listings, as lines cannot carry them. The commands
-// search, audit, whoareyou, thirdput, mkalloc, lsalloc and those on jobs are
-// answered like unknown ones, INVALID_REQUEST.
+// nothing in the directories below it, as in the real server; a ticket's masks below
+// it do count.
+//
+// Modes are set as asked for, but set-user-id and set-group-id are never given to a
+// file, and the server's own user may always enter and list a directory that a client
+// made or changed: it has to read the ACL there. (The real server adds more of the
+// owner's rights.)
+//
+// Names that hold a line feed are left out of listings, as lines cannot carry them.
+// The commands search, audit, whoareyou, thirdput, mkalloc, lsalloc and those on jobs
+// are answered like unknown ones, INVALID_REQUEST.
 //
 // # One request
 //

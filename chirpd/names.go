@@ -38,9 +38,9 @@ func (s *session) mkdir(r *wire.Mkdir) error {
 			return &deniedError{acl.Write, a.Path()}
 		}
 		if !fromTree {
-			return a.Mkdir(permissions(r.Mode))
+			return a.Mkdir(dirPermissions(r.Mode))
 		}
-		return a.Mkdir(permissions(r.Mode), confine.Private{Name: aclName, Data: list.AppendTo(nil)})
+		return a.Mkdir(dirPermissions(r.Mode), confine.Private{Name: aclName, Data: list.AppendTo(nil)})
 	})
 }
 

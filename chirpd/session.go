@@ -152,6 +152,7 @@ func (s *session) serve() error {
 		line, err := s.in.ReadLine()
 		switch {
 		case errors.Is(err, wire.ErrLineTooLong):
+				s.requests++
 			err = s.answerError(nil, &wire.Error{Op: "request", Code: wire.TooBig, Err: err})
 		case err != nil:
 			return errors.Join(err, s.out.flush())
@@ -178,10 +179,11 @@ func (s *session) authenticate() error {
 	}
 	s.conn.SetDeadline(time.Time{})
 	s.subject, s.who = subject, subject.String()
-	s.log = s.log.With("subject", s.who)
-	if subject.Method == "ticket" {
-		s.log = s.log.With("subject", s.subject.String())
+	if s.byTicket() {
+		_ = s.checkTicket() // finds the owner; each request checks again
+		s.log = s.log.With("ticket", subject.Name)
 	}
+	s.log = s.log.With("subject", s.who)
 	return nil
 }
 

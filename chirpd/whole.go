@@ -80,7 +80,7 @@ const streamMode = 0o644
 
 // put answers 0, lets receive write the file that path names, and puts it in place.
 func (s *session) put(path string, mode int64, receive func(*confine.Put) error) error {
-	a, p, opts, err := s.beginPut(path)
+	a, p, how, err := s.beginPut(path)
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,24 @@ func (s *session) put(path string, mode int64, receive func(*confine.Put) error)
 		return errors.Join(err, p.Abort())
 	}
 	s.replied = false // the reply that counts is yet to come
-	if err := receive(p); err != nil {
+	err = receive(p)
+	if err == nil && how == toReplace {
+		err = p.Sync() // a host that crashes then has the old file or the new one
+	}
+	if err != nil {
 		return errors.Join(err, p.Abort())
 	}
-	return p.Commit(permissions(mode), opts)
+	return p.Commit(permissions(mode), confine.CommitOptions{Exclusive: how == onlyCreate})
 }
+
+// putKind says what a put may do to the name.
+type putKind uint8
+
+const (
+	toCreate   putKind = iota // nothing was there
+	toReplace                 // a file was there
+	onlyCreate                // nothing was there, and the client may not replace
+)
 
 // putAttempts bounds how often the beginning of a put starts again when names change
 // under it.
@@ -102,45 +115,45 @@ const putAttempts = 16
 
 // beginPut finds the place of a file that is to be written whole. The At must outlive
 // the Put, and both are the caller's.
-func (s *session) beginPut(path string) (*confine.At, *confine.Put, confine.CommitOptions, error) {
-	var a *confine.At
-	var p *confine.Put
-	var opts confine.CommitOptions
+func (s *session) beginPut(path string) (*confine.At, *confine.Put, putKind, error) {
 	err := error(confine.ErrChanged)
 	for range putAttempts {
+		var a *confine.At
 		if a, err = s.srv.root.Walk(wire.CleanPath(path), true); err == nil {
-			if p, opts, err = s.permitPut(a); err == nil {
-				return a, p, opts, nil
+			p, how, failed := s.permitPut(a)
+			if failed == nil {
+				return a, p, how, nil
 			}
 			a.Close()
+			err = failed
 		}
 		if !errors.Is(err, confine.ErrChanged) {
 			break
 		}
 	}
-	return nil, nil, opts, err
+	return nil, nil, 0, err
 }
 
-// permitPut begins a put if the client may replace, or else create, the file. One that
-// takes another's place is on disk before it does, so that a host that crashes has the
-// old file or the new one.
-func (s *session) permitPut(a *confine.At) (*confine.Put, confine.CommitOptions, error) {
-	_, missing := a.Stat()
-	opts := confine.CommitOptions{Sync: missing == nil}
+// permitPut begins a put if the client may replace, or else create, the file.
+func (s *session) permitPut(a *confine.At) (*confine.Put, putKind, error) {
+	how := toReplace
+	if _, err := a.Stat(); errors.Is(err, unix.ENOENT) {
+		how = toCreate
+	}
 	have, err := s.rights(a)
 	switch {
 	case err != nil:
 	case have.Has(acl.Write):
 	case !have.Has(acl.Put):
 		err = &deniedError{acl.Write, a.Path()}
-	case missing == nil:
+	case how == toReplace:
 		err = wire.AlreadyExists
 	default:
-		opts.Exclusive = true
+		how = onlyCreate
 	}
 	if err != nil {
-		return nil, opts, err
+		return nil, 0, err
 	}
 	p, err := a.CreateTemp()
-	return p, opts, err
+	return p, how, err
 }
