@@ -63,6 +63,9 @@ func (a *At) Close() {
 // directory that was checked. The caller closes both. Not a directory: ENOTDIR, or
 // ErrChanged for a link.
 func (a *At) Enter() (*At, error) {
+	if a.fd < 0 {
+		return nil, a.fail("enter", unix.EBADF)
+	}
 	a.root.refs.Add(1) // never from zero: a has one
 	if a.IsRoot() {
 		return &At{root: a.root, fd: a.root.fd, dir: "/", name: "."}, nil
@@ -83,6 +86,9 @@ func (a *At) Enter() (*At, error) {
 func (a *At) Nearest(name string) (*At, error) {
 	if err := privateName(name); err != nil {
 		return nil, a.fail("nearest", err)
+	}
+	if a.fd < 0 {
+		return nil, a.fail("nearest", unix.EBADF)
 	}
 	a.root.refs.Add(1)
 	found, err := a.climb(name)

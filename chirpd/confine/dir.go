@@ -106,8 +106,8 @@ type Private struct {
 }
 
 // Mkdir makes the object a directory with exactly the permissions of mode. The private
-// files, with mode 0644, are in it before it can be seen: there is no instant at which
-// the directory is there without its ACL.
+// files, with mode 0644 and not synced, are in it before it can be seen: there is no
+// instant at which the directory is there without its ACL.
 func (a *At) Mkdir(mode uint32, files ...Private) error {
 	if err := a.change("mkdir"); err != nil {
 		return err

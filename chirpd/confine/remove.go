@@ -218,7 +218,7 @@ func (r *remover) down(name string) error {
 // files unlinks what is not a directory in the one in hand and remembers directories,
 // until there is nothing left or enough to do. Private files stay.
 func (r *remover) files(top *level) error {
-	for {
+	for range removeAttempts {
 		if _, err := unix.Seek(r.fd, 0, unix.SEEK_SET); err != nil {
 			return err
 		}
@@ -253,6 +253,7 @@ func (r *remover) files(top *level) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // up goes back to the parent and removes the directory that was in hand. ENOTEMPTY: it

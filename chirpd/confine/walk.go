@@ -226,6 +226,12 @@ func (w *walker) fail(err error) error {
 
 // openDir opens a directory by names that a walk found to be real directories.
 func (r *Root) openDir(names []string) (int, error) {
+	if r.fast && len(names) > 0 {
+		fd, err := openBeneath(r.fd, strings.Join(names, "/"))
+		if err == nil {
+			return fd, nil
+		}
+	}
 	fd := r.fd
 	for _, name := range names {
 		next, err := openat(fd, name, dirFlags, 0)
