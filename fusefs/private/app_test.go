@@ -125,6 +125,7 @@ func (o outcome) expectFiles(t *testing.T) {
 // TestExecFailures: what a shell would return, and not mistaken for a failure
 // of ours.
 func TestExecFailures(t *testing.T) {
+	t.Parallel()
 	dir := openDir(t)
 	for name, text := range map[string]string{
 		"plain": "#!/bin/sh\n", "noexec": "#!/bin/sh\n", "nointerp": "#!/no/such\n", "script": "echo script \"$@\"\n", "binary": "\x00\x01junk",

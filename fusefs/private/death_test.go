@@ -128,6 +128,7 @@ func TestCancelled(t *testing.T) {
 
 // TestServerFails: failures of the file system are ours, and none is success.
 func TestServerFails(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		cfg     testConfig
 		text    string
@@ -155,6 +156,7 @@ func TestServerFails(t *testing.T) {
 
 // TestParentOf: names of processes do not mislead.
 func TestParentOf(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	name := dir + "/a) Z 1 (b"
 	data, err := os.ReadFile("/bin/sleep")

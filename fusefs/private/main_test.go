@@ -3,6 +3,7 @@ package private
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,6 +26,10 @@ func TestMain(m *testing.M) {
 	}
 	if file := os.Getenv(helperEnv); file != "" {
 		os.Exit(helper(file))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait most of the time
+		panic(err)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if copied != "" {

@@ -14,7 +14,7 @@ func (p Plan) at(place string) Plan {
 
 // TestPlaces: where mounts may be.
 func TestPlaces(t *testing.T) {
-	eachWay(t, func(t *testing.T, v variant) {
+	eachUser(t, func(t *testing.T, v variant) {
 		dir := openDir(t)
 		check(t, os.MkdirAll(dir+"/sub/deep", 0o777))
 		check(t, os.Symlink(dir+"/sub", dir+"/link"))
@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 // TestSeveralMounts: beside and inside each other, under an umask that would
 // keep others out.
 func TestSeveralMounts(t *testing.T) {
-	eachWay(t, func(t *testing.T, v variant) {
+	eachUser(t, func(t *testing.T, v variant) {
 		p := script("umask; stat -c %a /chirp; cat /chirp/b/hello /sub/hello")
 		p.Mounts = []Mount{
 			{Where: "/chirp/a", Config: []byte(`{"Hello":"a\n"}`)},
@@ -66,7 +66,7 @@ func TestSeveralMounts(t *testing.T) {
 
 // TestNested: a run inside a run, where Home exists and cannot be written.
 func TestNested(t *testing.T) {
-	eachWay(t, func(t *testing.T, v variant) {
+	eachUser(t, func(t *testing.T, v variant) {
 		inner := job{plan: script("cat /chirp/other/hello; ls /chirp; exit 6").at("/chirp/other")}.of(v).start(t)
 		want := inner.wait() // leaves the spec that is used again
 		want.expect(t, 6, "hello, world\nother\n")
@@ -122,6 +122,7 @@ func TestInPlace(t *testing.T) {
 // TestChroot: in one whose directory is no mount point mounts would show
 // outside; in another existing places serve, but not an ordinary user.
 func TestChroot(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	setup := func(root, user string) string {
 		return `mkdir $TEST_DIR/root; cd $TEST_DIR/root; ` + root + `; cd $TEST_DIR/root; mkdir -p .` + where + `

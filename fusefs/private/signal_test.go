@@ -113,6 +113,7 @@ func terminal(t *testing.T) (master, slave *os.File) {
 
 // TestNohup: what the caller had set to be ignored stays so.
 func TestNohup(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	for _, user := range []bool{false, true} {
 		o := job{user: user, setup: "trap '' HUP", plan: script("kill -HUP $$; echo alive")}.run(t)

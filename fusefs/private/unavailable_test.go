@@ -17,6 +17,7 @@ const bareDev = `mkdir $TEST_DIR/dev; mount -t tmpfs dev $TEST_DIR/dev; cp -a /d
 // TestUnavailable: where it cannot work, Run and Probe name the cause and the
 // way out (case 35).
 func TestUnavailable(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	off := "mount -t proc proc /proc; echo 0 >/proc/sys/user/max_user_namespaces"
 	for _, c := range []struct {
@@ -62,6 +63,7 @@ func TestProbe(t *testing.T) {
 // TestMaskedProc: in a container /proc cannot be mounted anew; then there is
 // no PID namespace, and the log says so.
 func TestMaskedProc(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	mask := "mount --bind /dev/null /proc/version"
 	o := job{user: true, setup: mask, plan: script("setsid sleep 1000 & cat " + where + "/hello")}.run(t)
@@ -75,6 +77,7 @@ func TestMaskedProc(t *testing.T) {
 
 // TestWayInLog: the way taken is named.
 func TestWayInLog(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[PIDMode]string{PIDAuto: "user, mount and PID namespace", PIDNever: "user and mount namespace"} {
 		o := job{plan: script("true")}.of(variant{user: true, mode: mode}).run(t)
 		if o.Result.Way != want || !strings.Contains(o.log, `way="`+want+`"`) {
