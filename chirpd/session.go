@@ -152,7 +152,7 @@ func (s *session) serve() error {
 		line, err := s.in.ReadLine()
 		switch {
 		case errors.Is(err, wire.ErrLineTooLong):
-				s.requests++
+			s.requests++
 			err = s.answerError(nil, &wire.Error{Op: "request", Code: wire.TooBig, Err: err})
 		case err != nil:
 			return errors.Join(err, s.out.flush())

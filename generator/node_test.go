@@ -73,6 +73,7 @@ type node struct {
 	code  int // exit code of the application
 	job   *job.Job
 	parts Parts
+	tweak []string // old and new texts in the script
 }
 
 func newNode(t *testing.T) *node {
@@ -95,6 +96,11 @@ func (n *node) mkdir(name string) {
 	}
 }
 
+// hurry takes the pauses out of the fetch.
+func (n *node) hurry() {
+	n.tweak = append(n.tweak, "sk_pauses='1 3 0'", "sk_pauses='- - 0'", `sk_sleep "$sk_pause"`, ":")
+}
+
 func (n *node) setenv(words ...string) { n.env = append(n.env, words...) }
 
 // write makes the job script for the runtime below a path of the test's web server.
@@ -103,6 +109,12 @@ func (n *node) write() string {
 	script, err := Script(n.parts)
 	if err != nil {
 		n.t.Fatal(err)
+	}
+	for i := 0; i < len(n.tweak); i += 2 {
+		if bytes.Count(script, []byte(n.tweak[i])) != 1 {
+			n.t.Fatalf("%q is not in the script once", n.tweak[i])
+		}
+		script = bytes.Replace(script, []byte(n.tweak[i]), []byte(n.tweak[i+1]), 1)
 	}
 	file := n.path("job.sh")
 	if err := WriteFile(file, script); err != nil {

@@ -18,7 +18,7 @@ import (
 var web *fakeWeb
 
 func TestMain(m *testing.M) {
-	web = &fakeWeb{gets: map[string]int{}, opened: make(chan struct{}), body: []byte(standIn)}
+	web = &fakeWeb{gets: map[string]int{}, hanging: map[string]int{}, body: []byte(standIn)}
 	web.Server = httptest.NewServer(web)
 	code := m.Run()
 	web.CloseClientConnections()
@@ -35,10 +35,46 @@ func TestMain(m *testing.M) {
 // As a proxy it answers requests for http://behind.example/... and counts them under "proxy".
 type fakeWeb struct {
 	*httptest.Server
-	mu     sync.Mutex
-	gets   map[string]int
-	opened chan struct{} // receives for each /hang/ that has sent its half
-	body   []byte
+	body []byte
+
+	mu      sync.Mutex     // guards what follows
+	gets    map[string]int // requests by path
+	hanging map[string]int // those that sent their half and wait
+}
+
+// hang waits until the client goes away.
+func (w *fakeWeb) hang(r *http.Request) {
+	add := func(n int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.hanging[r.URL.Path] += n
+	}
+	add(1)
+	defer add(-1)
+	<-r.Context().Done()
+}
+
+// awaitHanging waits until a runtime below location is half sent.
+func (w *fakeWeb) awaitHanging(t *testing.T, location string) {
+	t.Helper()
+	prefix := strings.TrimPrefix(location, w.URL) + "/"
+	is := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for p, n := range w.hanging {
+			if n > 0 && strings.HasPrefix(p, prefix) {
+				return true
+			}
+		}
+		return false
+	}
+	for range 3000 {
+		if is() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("nobody fetches " + location)
 }
 
 func (w *fakeWeb) count(key string) int {
@@ -69,8 +105,7 @@ func (w *fakeWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case how == "hang":
 		w.half(rw)
-		w.opened <- struct{}{}
-		<-r.Context().Done()
+		w.hang(r)
 	case how == "slow":
 		time.Sleep(300 * time.Millisecond)
 		w.whole(rw)

@@ -202,17 +202,20 @@ func (p *Put) inPlace(sync bool) error {
 		return err
 	}
 	out := p.at.file(fd)
-	defer out.Close()
-	if err := reserve(fd, size); err != nil {
-		return err
+	err = reserve(fd, size)
+	if err == nil {
+		_, err = io.Copy(out.File, p.File)
 	}
-	if _, err := io.Copy(out.File, p.File); err != nil {
-		return err
+	if err == nil {
+		err = out.Truncate(size)
 	}
-	if err := out.Truncate(size); err != nil || !sync {
-		return err
+	if err == nil && sync {
+		err = out.Sync()
 	}
-	return out.Sync()
+	if e := out.Close(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // reserve sets space aside where the file system can, so that a full disk is found out

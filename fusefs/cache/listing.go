@@ -127,26 +127,19 @@ func (d *Directory[V]) Forget() {
 	d.prune()
 }
 
-// Lookup answers from the newest listing while it is believed; left is for how
-// long it still is.
-func (d *Directory[V]) Lookup(name string) (v V, left time.Duration, a Answer) {
+// Lookup answers from the newest listing while it is believed; asked is when that
+// was asked for.
+func (d *Directory[V]) Lookup(name string) (v V, asked time.Time, a Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.newest == nil {
-		return v, 0, Unknown
-	}
-	left = time.Until(d.until)
-	if left <= 0 {
-		d.prune()
-		return v, 0, Unknown
-	}
-	if d.changed[name] > d.newest.taken {
-		return v, 0, Unknown
+	d.prune()
+	if d.newest == nil || !time.Now().Before(d.until) || d.changed[name] > d.newest.taken {
+		return v, asked, Unknown
 	}
 	if v, ok := d.newest.Find(name); ok {
-		return v, left, Present
+		return v, d.newest.asked, Present
 	}
-	return v, left, Absent
+	return v, d.newest.asked, Absent
 }
 
 // Fresh is the newest listing if it is believed and nothing was changed here since

@@ -19,7 +19,7 @@ const maxWriteBehind = 16 << 20
 type Writer struct {
 	start   Start
 	buffers *Buffers
-	failed  func(error)
+	ended   func(error)
 	append  bool // offsets mean nothing: all bytes follow each other
 
 	mu      sync.Mutex    // guards all below
@@ -42,12 +42,12 @@ type piece struct {
 
 func (p *piece) end() int64 { return p.off + int64(len(p.data)) }
 
-// NewWriter returns a Writer whose writes are started by start. failed is called,
-// from the Writer's goroutine, for each piece that did not reach the server, before
-// any Wait for it returns. With atEnd all bytes go to the end of the file, whatever
-// their offsets.
-func NewWriter(start Start, buffers *Buffers, atEnd bool, failed func(error)) *Writer {
-	return &Writer{start: start, buffers: buffers, append: atEnd, failed: failed, change: make(chan struct{})}
+// NewWriter returns a Writer whose writes are started by start. ended is called, from
+// the Writer's goroutine, for each piece that has reached the server, or failed to,
+// before any Wait for it returns. With atEnd all bytes go to the end of the file,
+// whatever their offsets.
+func NewWriter(start Start, buffers *Buffers, atEnd bool, ended func(error)) *Writer {
+	return &Writer{start: start, buffers: buffers, append: atEnd, ended: ended, change: make(chan struct{})}
 }
 
 // Room waits until n more bytes fit, or nothing is pending.
@@ -138,9 +138,7 @@ func (w *Writer) run() {
 		}
 		p := w.flight[0]
 		w.mu.Unlock()
-		if err := w.complete(p); err != nil {
-			w.failed(err)
-		}
+		w.ended(w.complete(p))
 		w.mu.Lock()
 		w.flight = w.flight[1:]
 		w.done = p.number

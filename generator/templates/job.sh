@@ -25,6 +25,8 @@ sk_guard=                 # process that watches over it
 sk_temp=                  # file that is being fetched
 sk_lock=                  # lock that is held
 sk_debug=
+sk_patience=60            # seconds for which a fetch may stand still
+sk_pauses='1 3 0'         # seconds between rounds of the fetch; 0 is the last
 
 sk_say() { printf 'skeletonkey: %s\n' "$*" >&2; }
 sk_note() { [ -z "$sk_debug" ] || sk_say "$@"; }
@@ -51,14 +53,23 @@ SKELETONKEY_USAGE
 
 # --- ends ---
 
+# sk_unguard calls off sk_watch; not with TERM, which some shells answer only after their sleep.
+sk_unguard() {
+	[ -n "$sk_guard" ] || return 0
+	kill -9 "$sk_guard" 2>/dev/null
+	wait "$sk_guard" 2>/dev/null
+	sk_guard=
+}
+
 # sk_drop ends what runs and removes what is unfinished.
 sk_drop() {
 	[ "$sk_child" != new ] || sk_child=${!:-}
-	for sk_pid in $sk_guard $sk_child; do
-		kill "$sk_pid" 2>/dev/null
-		wait "$sk_pid" 2>/dev/null
-	done
-	sk_guard='' sk_child=''
+	sk_unguard
+	if [ -n "$sk_child" ]; then
+		kill "$sk_child" 2>/dev/null
+		wait "$sk_child" 2>/dev/null
+	fi
+	sk_child=
 	[ -z "$sk_temp" ] || rm -f "$sk_temp"
 	[ -z "$sk_lock" ] || rm -f "$sk_lock"
 	sk_temp='' sk_lock=''
@@ -96,7 +107,7 @@ sk_wait() {
 
 sk_sleep() {
 	sk_child=new
-	sleep "$1" </dev/null >/dev/null 2>&1 &
+	sleep "$1" >/dev/null 2>&1 &
 	sk_child=$!
 	sk_wait
 }
@@ -216,7 +227,7 @@ sk_tools() {
 	*) sk_fail {{.Exit.NoMount}} "none of sha256sum, shasum, openssl and python3 works here: nothing can be checked" ;;
 	esac
 	case $sk_base in
-	/* | file:*) sk_tool=cp && return ;;
+	/* | file:*) sk_tool="cp" && return ;;
 	esac
 	if curl --version >/dev/null 2>&1; then
 		sk_tool=curl
@@ -242,26 +253,35 @@ sk_get() {
 	fi
 	case $sk_tool in
 	cp) exec cp "${1#file://}" "$2" ;;
-	curl) exec curl -q -fsSL --connect-timeout 20 --speed-limit 1 --speed-time 60 -o "$2" "$1" ;;
-	wget) exec wget -q -t 1 -T 60 -O "$2" "$1" ;;
-	small-wget) exec wget -q -T 60 -O "$2" "$1" ;;
+	curl) exec curl -q -fsSL --connect-timeout 20 -o "$2" "$1" ;;
+	wget) exec wget -q -t 1 -O "$2" "$1" ;;
+	small-wget) exec wget -q -O "$2" "$1" ;; # with -T some of them crash
 	esac
 	exec python3 -I -c 'import shutil, sys, urllib.request
 try:
-    with urllib.request.urlopen(sys.argv[1], timeout=60) as r, open(sys.argv[2], "wb") as f:
+    with urllib.request.urlopen(sys.argv[1]) as r, open(sys.argv[2], "wb") as f:
         shutil.copyfileobj(r, f, 1 << 20)
 except OSError as e:
     sys.exit("python3: %s" % e)' "$1" "$2"
 }
 
-# sk_watch ends process $1 and removes what is unfinished should this script be killed outright.
+# sk_watch ends process $1 when its file has not grown for a minute, and when this script was killed
+# outright; then it removes what is unfinished too.
 sk_watch() {
-	while kill -0 "$$" 2>/dev/null; do
-		kill -0 "$1" 2>/dev/null || exit 0
+	sk_size_before='' sk_still=0
+	while kill -0 "$1"; do
+		if ! kill -0 "$$"; then
+			kill "$1"
+			rm -f "$sk_temp" "$sk_lock"
+			exit 0
+		fi
+		sk_got=$(wc -c <"$sk_temp")
+		sk_still=$((sk_still + 1))
+		[ "$sk_got" = "$sk_size_before" ] || sk_still=0
+		[ "$sk_still" -lt "$sk_patience" ] || kill "$1"
+		sk_size_before=$sk_got
 		sleep 1
 	done
-	kill "$1"
-	rm -f "$sk_temp" "$sk_lock"
 }
 
 # sk_try fetches once, through proxy $1. 0: there and genuine.
@@ -274,9 +294,7 @@ sk_try() {
 	sk_watch "$sk_child" </dev/null >/dev/null 2>&1 &
 	sk_guard=$!
 	sk_wait
-	kill "$sk_guard" 2>/dev/null
-	wait "$sk_guard" 2>/dev/null
-	sk_guard=
+	sk_unguard
 	sk_code={{.Exit.Unreachable}}
 	sk_why="$sk_base/$sk_file cannot be fetched ($sk_via, exit code $sk_status)"
 	if [ "$sk_status" != 0 ]; then
@@ -302,7 +320,7 @@ sk_try() {
 # On failure sk_code and sk_why say what came of the last try.
 sk_fetch() {
 	sk_temp=$1.$sk_me
-	for sk_pause in 1 3 0; do
+	for sk_pause in $sk_pauses; do
 		for sk_proxy in "$sk_proxy_osg" "$sk_proxy_ini" "$sk_proxy_env" direct; do
 			[ -n "$sk_proxy" ] || continue
 			case $sk_proxy in
@@ -432,9 +450,9 @@ sk_tools
 sk_find_runtime
 sk_note "runtime: $sk_runtime"
 
-set -- --job-fd {{.JobFD}}{{if .Ticket}} --ticket-fd {{.TicketFD}}{{end}}{{if .UserProxy}} --user-proxy-fd {{.UserProxyFD}}{{end}} -- "$@"
+set -- --job-fd {{.JobFD}}{{if .Ticket}} --ticket-fd {{.TicketFD}}{{end}}{{if .UserProxy}} --user-proxy-fd {{.UserProxyFD}}{{end}} -- ${1+"$@"}
 [ -z "$sk_keep" ] || set -- --preserve-dir "$@"
 [ -z "$sk_debug" ] || set -- --debug "$@"
-exec "$sk_runtime" run "$@" {{range .Documents}} {{.FD}}<<'{{.Delimiter}}'{{end}}
+exec "$sk_runtime" run "$@"{{range .Documents}} {{.FD}}<<'{{.Delimiter}}'{{end}}
 {{range .Documents}}{{.Body}}{{.Delimiter}}
 {{end -}}
