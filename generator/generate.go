@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"os"
 
+	"skeletonkey/chirpd/client"
 	"skeletonkey/generator/job"
 )
 
 // Request is one job to be written.
 type Request struct {
-	Job     *job.Job // checked; the runtime's location and checksums are known, the ticket is not
-	Server  Server   // connected to the Job's server; not used when the Job has no directories
-	Output  string   // file to write
-	Version string   // of skeletonkey
+	Job     *job.Job       // checked; the runtime's location and checksums are known, the ticket is not
+	Server  *client.Client // of the Job's server, by somebody who may use the directories; not used when the Job has none
+	Output  string         // file to write
+	Version string         // of skeletonkey
 }
 
 // Generate asks for the ticket and writes the job script. It records the ticket in the Job. On failure

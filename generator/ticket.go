@@ -10,29 +10,9 @@ import (
 
 	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/auth"
+	"skeletonkey/chirpd/client"
 	"skeletonkey/generator/job"
 )
-
-// Server is what a ticket needs of the data server: a connection on which somebody who may use the
-// directories has proved himself. Errors for what does not exist answer errors.Is(err, fs.ErrNotExist).
-type Server interface {
-	// Whoami returns the subject, as it stands in access lists: unix:bob.
-	Whoami(ctx context.Context) (string, error)
-	// IsDir reports whether the path is a directory.
-	IsDir(ctx context.Context, path string) (bool, error)
-	// Mkdir makes a directory.
-	Mkdir(ctx context.Context, path string, mode uint32) error
-	// GetACL returns the access list of a directory as text, a subject and its rights a line.
-	GetACL(ctx context.Context, path string) (string, error)
-	// SetACL replaces the rights of one exact subject in a directory.
-	SetACL(ctx context.Context, path, subject, rights string) error
-	// TicketRegister makes a ticket that lends the rights of subject.
-	TicketRegister(ctx context.Context, subject string, lasts time.Duration, publicPEM []byte) error
-	// TicketModify sets the ticket's rights in a directory and below.
-	TicketModify(ctx context.Context, digest, path, rights string) error
-	// TicketDelete ends the ticket.
-	TicketDelete(ctx context.Context, digest string) error
-}
 
 // cleanUp is how long the deletion of a ticket may take when its job cannot be written.
 const cleanUp = 20 * time.Second
@@ -41,7 +21,7 @@ const cleanUp = 20 * time.Second
 // directory is there (a missing one to write is made) and that the owner has the rights to lend, then
 // registers a key with the rights of each directory. When that fails the ticket is deleted again. The
 // Job's server must be the one that s is connected to.
-func NewTicket(ctx context.Context, s Server, j *job.Job) (*auth.Ticket, error) {
+func NewTicket(ctx context.Context, s *client.Client, j *job.Job) (*auth.Ticket, error) {
 	subject, err := s.Whoami(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ticket from %s: %w", j.Server, err)
@@ -64,7 +44,7 @@ func NewTicket(ctx context.Context, s Server, j *job.Job) (*auth.Ticket, error) 
 	return ticket, nil
 }
 
-func register(ctx context.Context, s Server, t *auth.Ticket, lasts time.Duration, dirs []job.Dir) error {
+func register(ctx context.Context, s *client.Client, t *auth.Ticket, lasts time.Duration, dirs []job.Dir) error {
 	err := s.TicketRegister(ctx, "self", lasts, t.PublicPEM())
 	if err != nil {
 		return err
@@ -78,7 +58,7 @@ func register(ctx context.Context, s Server, t *auth.Ticket, lasts time.Duration
 }
 
 // revoke deletes a ticket that nobody will use, also when ctx has ended.
-func revoke(ctx context.Context, s Server, digest string) error {
+func revoke(ctx context.Context, s *client.Client, digest string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	if err := s.TicketDelete(ctx, digest); err != nil {
@@ -88,15 +68,11 @@ func revoke(ctx context.Context, s Server, digest string) error {
 }
 
 // prepare sees to it that the directory is there and that subject has the rights that the job needs.
-func prepare(ctx context.Context, s Server, subject string, d job.Dir) error {
+func prepare(ctx context.Context, s *client.Client, subject string, d job.Dir) error {
 	if err := ensureDir(ctx, s, d.Path, d.Write); err != nil {
 		return err
 	}
-	text, err := s.GetACL(ctx, d.Path)
-	if err != nil {
-		return fmt.Errorf("its access list: %w", err)
-	}
-	list, err := acl.Parse([]byte(text))
+	list, err := accessList(ctx, s, d.Path)
 	if err != nil {
 		return fmt.Errorf("its access list: %w", err)
 	}
@@ -112,10 +88,23 @@ func prepare(ctx context.Context, s Server, subject string, d job.Dir) error {
 		return fmt.Errorf("%s has the rights %s there and the job needs %s; its administrator can give them: "+
 			"skeletonkey acl set", subject, has, need)
 	}
-	if err := s.SetACL(ctx, d.Path, subject, (own(list, subject) | need).String()); err != nil {
+	if err := s.Setacl(ctx, d.Path, subject, (own(list, subject) | need).String()); err != nil {
 		return fmt.Errorf("give %s the rights %s: %w", subject, need, err)
 	}
 	return nil
+}
+
+// accessList is the ACL that holds in a directory.
+func accessList(ctx context.Context, s *client.Client, dir string) (acl.ACL, error) {
+	entries, err := s.Getacl(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	for _, e := range entries {
+		text = append(text, e.Subject+" "+e.Rights+"\n"...)
+	}
+	return acl.Parse(text)
 }
 
 // own is what the entries of exactly this subject give, without those that merely match it.
@@ -130,10 +119,10 @@ func own(list acl.ACL, subject string) acl.Rights {
 }
 
 // ensureDir fails unless the path is a directory; with create it makes it, and what is missing above it.
-func ensureDir(ctx context.Context, s Server, p string, create bool) error {
-	isDir, err := s.IsDir(ctx, p)
+func ensureDir(ctx context.Context, s *client.Client, p string, create bool) error {
+	st, err := s.Stat(ctx, p)
 	switch {
-	case err == nil && !isDir:
+	case err == nil && !st.IsDir():
 		return errors.New("it is not a directory")
 	case err == nil:
 		return nil
