@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,9 +51,12 @@ func peer(t *testing.T, program string) {
 	t.Skipf("%s is not installed", program)
 }
 
-// eachShell runs a test under every shell, beside each other.
-func eachShell(t *testing.T, test func(t *testing.T, n *node)) {
+// eachShell runs a test under every shell, or the named ones, beside each other.
+func eachShell(t *testing.T, test func(t *testing.T, n *node), names ...string) {
 	for name, words := range shells {
+		if len(names) > 0 && !slices.Contains(names, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			peer(t, words[0])
 			t.Parallel()
@@ -73,6 +77,7 @@ type node struct {
 	code  int // exit code of the application
 	job   *job.Job
 	parts Parts
+	hung  int      // how often inFetch was called
 	tweak []string // old and new texts in the script
 }
 
@@ -205,6 +210,9 @@ func (n *node) left(name string) []string {
 	n.t.Helper()
 	var files []string
 	err := filepath.Walk(n.path(name), func(p string, info os.FileInfo, err error) error {
+		if os.IsNotExist(err) {
+			return nil // it went away meanwhile
+		}
 		if err == nil && !info.IsDir() && filepath.Base(p) != "skeletonkey-"+sumOf(standIn) {
 			files = append(files, strings.TrimPrefix(p, n.dir))
 		}

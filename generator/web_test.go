@@ -77,12 +77,6 @@ func (w *fakeWeb) awaitHanging(t *testing.T, location string) {
 	t.Fatal("nobody fetches " + location)
 }
 
-func (w *fakeWeb) count(key string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.gets[key]
-}
-
 func (w *fakeWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	key := r.URL.Path
 	if r.URL.Host != "" {
