@@ -186,7 +186,17 @@ func (a *app) exitCode(err error) int {
 		return job.ExitUsage
 	}
 	a.complain(err)
+	if errors.Is(err, wire.NotAuthorized) {
+		a.hint("`skeletonkey whoami SERVER` tells whom the server takes you for, `skeletonkey acl get URL` who may do what")
+	}
 	return failureCode(err)
+}
+
+// hint tells a person the way out; a script has no use for it.
+func (a *app) hint(text string) {
+	if terminal(a.err) && !a.quiet {
+		_, _ = fmt.Fprintln(a.err, "skeletonkey: "+text)
+	}
 }
 
 func (a *app) complain(err error) { _, _ = fmt.Fprintf(a.err, "skeletonkey: %v\n", err) }

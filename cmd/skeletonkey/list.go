@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -84,14 +85,11 @@ func listing(cmd *cobra.Command, s *servers, url string, all bool) ([]fileInfo, 
 	if err != nil {
 		return nil, err
 	}
-	st, err := server.Stat(cmd.Context(), p)
-	if err != nil {
-		return nil, err
-	}
-	if !st.IsDir() {
-		return []fileInfo{infoOf(path.Base(p), st)}, nil
-	}
 	entries, err := server.Getlongdir(cmd.Context(), p)
+	if errors.Is(err, wire.NotDir) {
+		st, err := server.Stat(cmd.Context(), p)
+		return []fileInfo{infoOf(path.Base(p), st)}, err
+	}
 	if err != nil {
 		return nil, err
 	}
