@@ -25,6 +25,7 @@ type Peer struct {
 	Real bool   // Debian's chirp_server
 
 	t     testing.TB
+	pid   int // of a real server, and of its process group
 	start func() (stop func())
 	stop  func()
 }
@@ -175,9 +176,10 @@ func startReal(t testing.TB, p *Peer, program, work string, args []string) (stop
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.pid = cmd.Process.Pid
 	stop = func() {
 		// The group: the server has a process for each client.
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 		_ = log.Close()
 	}
@@ -228,6 +230,22 @@ func (p *Peer) Own(name string) {
 		p.t.Fatal(err)
 	}
 	if err := os.Chown(filepath.Join(p.Root, name), int(st.Uid), -1); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Pause stops the processes of a real server until Resume; connections stay.
+func (p *Peer) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume lets a real server run again after Pause.
+func (p *Peer) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Peer) signal(s syscall.Signal) {
+	p.t.Helper()
+	if p.pid == 0 {
+		p.t.Fatal("only a real server can be paused; a Relay can pause the way to ours")
+	}
+	if err := syscall.Kill(-p.pid, s); err != nil {
 		p.t.Fatal(err)
 	}
 }

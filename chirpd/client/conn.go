@@ -41,7 +41,7 @@ type conn struct {
 	rd      *wire.Reader // of readLoop
 	lane    *lane
 	subject auth.Subject
-	maxLine int // bytes of a request's line without LF that the server takes
+	maxLine int // bytes of a request's line, LF included, that the server takes
 
 	running bool // the loops have begun
 	filling bool // of readLoop: a caller's buffer is being filled
@@ -133,9 +133,9 @@ func (c *conn) appendLine(k *Call, fd int64) error {
 		return err
 	}
 	size := len(b) - len(own.b)
-	if size-1 > c.maxLine {
+	if size > c.maxLine {
 		return &wire.Error{Op: k.op, Code: wire.NameTooLong, Err: &cause{syscall.ENAMETOOLONG,
-			fmt.Sprintf("request of %d bytes, and this server takes %d", size-1, c.maxLine), nil}}
+			fmt.Sprintf("request of %d bytes, and this server takes %d", size, c.maxLine), nil}}
 	}
 	own.b = b
 	c.queued += int64(size)

@@ -17,6 +17,7 @@ type File struct {
 	opened wire.Stat
 
 	// Guarded by lane.mu.
+	on     *conn // where fd counts
 	fd     int64
 	closed bool  // a close was started
 	stale  error // why the file is no more
@@ -67,7 +68,7 @@ func (f *File) born(in *conn, k *Call, fd int64) error {
 		l.forsake(in, fd)
 		return nil
 	}
-	f.fd, f.opened = fd, st
+	f.on, f.fd, f.opened = in, fd, st
 	l.files[f] = struct{}{}
 	f.client.mu.Lock()
 	f.client.files[f] = struct{}{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -74,15 +75,19 @@ func (l *lane) submit(k *Call) (over bool, err error) {
 	if k.isAbandoned() {
 		return true, errCaller
 	}
-	if k.file != nil && k.file.stale != nil {
-		return true, k.file.stale
+	if f := k.file; f != nil && (f.stale != nil || l.conn == nil) && l.closedAnyhow(k, l.pending) {
+		return true, nil
+	}
+	if f := k.file; f != nil && f.stale != nil {
+		return true, f.stale
 	}
 	if l.conn != nil {
+		if k.file != nil && k.file.on != l.conn {
+			return true, stale("not open on this connection", nil)
+		}
 		if err := l.conn.enqueue(k); !errors.Is(err, errDown) {
 			return err != nil, err
 		}
-	} else if l.closedAnyhow(k) {
-		return true, nil
 	}
 	l.pending = append(l.pending, k)
 	l.keep()
@@ -90,9 +95,10 @@ func (l *lane) submit(k *Call) (over bool, err error) {
 }
 
 // closedAnyhow reports whether k closes a file that went with the connection, and
-// had nothing that may be lost. l.mu is held.
-func (l *lane) closedAnyhow(k *Call) bool {
-	if !k.closing || k.file.dirty() {
+// had nothing that may be lost. It does not while calls on the file are among those
+// that wait for the next connection. l.mu is held.
+func (l *lane) closedAnyhow(k *Call, waiting []*Call) bool {
+	if !k.closing || k.file.dirty() || slices.ContainsFunc(waiting, func(w *Call) bool { return w.file == k.file }) {
 		return false
 	}
 	delete(l.files, k.file)
@@ -153,7 +159,10 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 		if i == 0 {
 			k.losses++
 		}
-		over, err := l.judge(c, k, cause)
+		over, err := l.closedAnyhow(k, kept), error(nil)
+		if !over {
+			over, err = l.judge(c, k, cause)
+		}
 		if !over && own {
 			k.conn = nil
 			kept = append(kept, k)
@@ -184,8 +193,6 @@ func (l *lane) judge(c *conn, k *Call, cause error) (over bool, err error) {
 		return true, k.fatal
 	case k.isAbandoned():
 		return true, errCaller
-	case l.closedAnyhow(k):
-		return true, nil
 	case l.closed:
 		return true, net.ErrClosed
 	case k.bound:

@@ -121,7 +121,7 @@ func (l *lane) adopt(c *conn, files []*reopening) {
 		_, open := l.files[r.file]
 		switch {
 		case open && r.stale == nil:
-			r.file.fd = r.fd
+			r.file.on, r.file.fd = c, r.fd
 			continue
 		case open:
 			r.file.stale = r.stale
