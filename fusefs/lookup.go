@@ -1,0 +1,115 @@
+package fusefs
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"skeletonkey/chirpd/wire"
+	"skeletonkey/fusefs/cache"
+)
+
+var (
+	_ fs.NodeLookuper  = (*node)(nil)
+	_ fs.NodeGetattrer = (*node)(nil)
+	_ fs.NodeStatfser  = (*node)(nil)
+)
+
+// Lookup finds name in the directory: in its newest listing, else with one round
+// trip.
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	o := n.fs.begin(ctx)
+	defer o.end()
+	st, asked, answer := n.dir.Lookup(name)
+	if answer == cache.Absent {
+		out.SetEntryTimeout(max(n.fs.left(asked), brief))
+		return nil, syscall.ENOENT
+	}
+	var err error
+	if answer == cache.Unknown {
+		st, asked, err = n.lstat(o, name)
+	}
+	if err == nil {
+		child := n.fs.child(ctx, n, name, &st, false)
+		err = child.found(o, out, &st, asked)
+		if err == nil {
+			return child.EmbeddedInode(), 0
+		}
+	}
+	errno := errnoFor(err)
+	if errno == syscall.ENOENT {
+		n.RmChild(name)
+	}
+	return nil, errno
+}
+
+// lstat asks the server for what has the name in the directory, with all that was
+// written to it here.
+func (n *node) lstat(ctx context.Context, name string) (st wire.Stat, asked time.Time, err error) {
+	if in := n.GetChild(name); in != nil {
+		if err := in.Operations().(*node).drain(ctx, nil); err != nil {
+			return st, asked, err
+		}
+	}
+	err = n.at(ctx, name, func(path string) (err error) {
+		asked = time.Now()
+		st, err = n.fs.client.Lstat(ctx, path)
+		return err
+	})
+	return st, asked, err
+}
+
+// found fills out for a node that was described by st at the moment asked, unless
+// more is known by now.
+func (n *node) found(ctx context.Context, out *fuse.EntryOut, st *wire.Stat, asked time.Time) error {
+	left := n.fs.left(asked)
+	if !n.learn(st, asked) || n.pending() {
+		now, l, err := n.stat(ctx, nil)
+		if err != nil {
+			return err
+		}
+		st, left = &now, l
+	}
+	n.fill(&out.Attr, st)
+	out.SetAttrTimeout(max(left, brief))
+	out.SetEntryTimeout(max(left, brief))
+	return nil
+}
+
+// Getattr tells the attributes: what is believed, else with one round trip.
+func (n *node) Getattr(ctx context.Context, fh fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	o := n.fs.begin(ctx)
+	defer o.end()
+	h, _ := fh.(*handle)
+	st, left, err := n.stat(o, h)
+	if err != nil {
+		return errnoFor(err)
+	}
+	n.fill(&out.Attr, &st)
+	out.SetTimeout(max(left, brief))
+	return 0
+}
+
+// Statfs tells the server's figures.
+func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	o := n.fs.begin(ctx)
+	defer o.end()
+	st, err := n.fs.client.Statfs(o, n.fs.base)
+	if err != nil {
+		return errnoFor(err)
+	}
+	*out = fuse.StatfsOut{
+		Blocks:  uint64(st.Blocks),
+		Bfree:   uint64(st.Bfree),
+		Bavail:  uint64(st.Bavail),
+		Files:   uint64(st.Files),
+		Ffree:   uint64(st.Ffree),
+		Bsize:   uint32(st.Bsize),
+		Frsize:  uint32(st.Bsize),
+		NameLen: 255,
+	}
+	return 0
+}
