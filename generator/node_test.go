@@ -77,6 +77,7 @@ type node struct {
 	code  int // exit code of the application
 	job   *job.Job
 	parts Parts
+	uid   int      // of whoever runs the script; 0: of the test
 	hung  int      // how often inFetch was called
 	tweak []string // old and new texts in the script
 }
@@ -125,6 +126,11 @@ func (n *node) write() string {
 	if err := WriteFile(file, script); err != nil {
 		n.t.Fatal(err)
 	}
+	if n.uid != os.Getuid() && n.uid != 0 {
+		if err := os.Chown(file, n.uid, n.uid); err != nil {
+			n.t.Fatal(err)
+		}
+	}
 	return file
 }
 
@@ -136,6 +142,9 @@ func (n *node) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	words := append(append([]string{}, n.shell...), n.write())
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if n.uid != os.Getuid() && n.uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(n.uid), Gid: uint32(n.uid)}
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir = n.path("work")

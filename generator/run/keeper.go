@@ -128,7 +128,7 @@ func (d duty) do() int {
 	defer cancel()
 	for ctx.Err() == nil {
 		killed := killMarked(d.Dir)
-		err := detachBelow(ctx, d.Dir)
+		err := detachBelow(d.Dir)
 		if err == nil && !d.Preserve {
 			err = removeScratch(d.Dir)
 		}

@@ -165,7 +165,7 @@ func TestSweepOthers(t *testing.T) {
 	s := made(t, base, scratchPrefix)
 	s.die()
 	check(t, os.Chown(s.dir, 65534, 65534))
-	if err := sweepOne(context.Background(), s.dir); err == nil || !exists(s.work()) {
+	if err := sweepOne(s.dir); err == nil || !exists(s.work()) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -217,12 +217,12 @@ func TestSweepMounts(t *testing.T) {
 		t.Skipf("nothing can be mounted here: %v", err)
 	}
 	defer unix.Unmount(s.work()+"/m", unix.MNT_DETACH)
-	err := sweepOne(context.Background(), s.dir)
+	err := sweepOne(s.dir)
 	if err == nil || !strings.Contains(err.Error(), s.work()+"/m") || !exists(precious+"/f") || !exists(filepath.Join(s.dir, lockName())) {
 		t.Errorf("error %v", err)
 	}
 	check(t, unix.Unmount(s.work()+"/m", 0))
-	check(t, sweepOne(context.Background(), s.dir))
+	check(t, sweepOne(s.dir))
 	if exists(s.dir) {
 		t.Error("still there")
 	}

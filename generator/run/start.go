@@ -38,9 +38,6 @@ func (r *runner) places() []place {
 func (r *runner) start(ctx context.Context, proxy string, signals <-chan os.Signal) (int, error) {
 	var refused []error
 	for _, p := range r.places() {
-		if p.plain && !hasHelper() && len(r.Job.Dirs) > 0 {
-			break
-		}
 		plan, err := r.plan(p, proxy)
 		if err != nil {
 			return ExitCode(err), err

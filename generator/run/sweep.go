@@ -29,7 +29,7 @@ func sweep(ctx context.Context, base string, log *slog.Logger) {
 			continue
 		}
 		dir := filepath.Join(base, name)
-		switch err := sweepOne(ctx, dir); {
+		switch err := sweepOne(dir); {
 		case errors.Is(err, errLive):
 			log.Debug("not swept", "dir", dir, "reason", err)
 		case err != nil:
@@ -42,7 +42,7 @@ func sweep(ctx context.Context, base string, log *slog.Logger) {
 
 // sweepOne removes one scratch directory if its job is dead, else it returns
 // errLive.
-func sweepOne(ctx context.Context, dir string) error {
+func sweepOne(dir string) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func sweepOne(ctx context.Context, dir string) error {
 	if err := tryLock(lock); err != nil {
 		return err
 	}
-	return errors.Join(detachBelow(ctx, dir), removeScratch(dir))
+	return errors.Join(detachBelow(dir), removeScratch(dir))
 }
 
 // sweepUnlocked removes a directory that has no lock of this machine if it is

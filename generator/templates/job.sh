@@ -247,6 +247,7 @@ sk_tools() {
 sk_get() {
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY
 	HOME=/nonexistent
+	umask 077
 	if [ "$3" != direct ]; then
 		http_proxy=$3 https_proxy=$3
 		export http_proxy https_proxy

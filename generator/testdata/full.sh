@@ -51,10 +51,10 @@ SKELETONKEY_USAGE
 
 # --- ends ---
 
-# sk_unguard calls off sk_watch; not with TERM, which some shells answer only after their sleep.
+# sk_unguard calls off sk_watch.
 sk_unguard() {
 	[ -n "$sk_guard" ] || return 0
-	kill -9 "$sk_guard" 2>/dev/null
+	kill "$sk_guard" 2>/dev/null
 	wait "$sk_guard" 2>/dev/null
 	sk_guard=
 }
@@ -245,6 +245,7 @@ sk_tools() {
 sk_get() {
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY
 	HOME=/nonexistent
+	umask 077
 	if [ "$3" != direct ]; then
 		http_proxy=$3 https_proxy=$3
 		export http_proxy https_proxy
@@ -266,7 +267,8 @@ except OSError as e:
 # sk_watch ends process $1 when its file has not grown for a minute, and when this script was killed
 # outright; then it removes what is unfinished too.
 sk_watch() {
-	sk_size_before='' sk_still=0
+	sk_nap='' sk_before='' sk_still=0
+	trap 'kill $sk_nap; exit 0' TERM
 	while kill -0 "$1"; do
 		if ! kill -0 "$$"; then
 			kill "$1"
@@ -275,10 +277,12 @@ sk_watch() {
 		fi
 		sk_got=$(wc -c <"$sk_temp")
 		sk_still=$((sk_still + 1))
-		[ "$sk_got" = "$sk_size_before" ] || sk_still=0
+		[ "$sk_got" = "$sk_before" ] || sk_still=0
 		[ "$sk_still" -lt "$sk_patience" ] || kill "$1"
-		sk_size_before=$sk_got
-		sleep 1
+		sk_before=$sk_got
+		sleep 1 &
+		sk_nap=$!
+		wait "$sk_nap"
 	done
 }
 
@@ -445,7 +449,7 @@ sk_tools
 sk_find_runtime
 sk_note "runtime: $sk_runtime"
 
-set -- --job-fd 3 --ticket-fd 4 --user-proxy-fd 5 -- "$@"
+set -- --job-fd 3 --ticket-fd 4 --user-proxy-fd 5 -- ${1+"$@"}
 [ -z "$sk_keep" ] || set -- --preserve-dir "$@"
 [ -z "$sk_debug" ] || set -- --debug "$@"
 exec "$sk_runtime" run "$@" 3<<'SKELETONKEY_JOB' 4<<'SKELETONKEY_TICKET' 5<<'SKELETONKEY_USER_PROXY_'
