@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,9 +123,7 @@ func (d duty) do() int {
 	if d.Dir == "" {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), keeperPatience)
-	defer cancel()
-	for ctx.Err() == nil {
+	for end := time.Now().Add(keeperPatience); time.Now().Before(end); {
 		killed := killMarked(d.Dir)
 		err := detachBelow(d.Dir)
 		if err == nil && !d.Preserve {
