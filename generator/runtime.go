@@ -34,14 +34,14 @@ const (
 var sumLine = regexp.MustCompile(`^([0-9a-fA-F]{64}) [ *](?:\./)?(\S+)$`)
 
 // FindRuntime records in the Job the checksums of the runtime's binaries that lie at its
-// location: those of SHA256SUMS below a URL, and those worked out from the files in a
-// directory. It is an error when there is a binary for no architecture.
+// location: those of SHA256SUMS below a URL of a web server, and those worked out from the
+// files in a directory. It is an error when there is a binary for no architecture.
 func FindRuntime(ctx context.Context, r *job.Runtime) error {
 	var err error
-	if strings.Contains(r.Location, "://") {
+	if dir := strings.TrimPrefix(r.Location, "file://"); strings.Contains(dir, "://") {
 		err = sumsFromWeb(ctx, r)
 	} else {
-		err = sumsFromDir(r)
+		err = sumsFromDir(r, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("[Runtime] location %s: %w", r.Location, err)
@@ -76,6 +76,9 @@ func sumsFromWeb(ctx context.Context, r *job.Runtime) error {
 			return err
 		}
 		_ = head.Body.Close()
+		if head.ContentLength <= 0 {
+			return fmt.Errorf("the web server does not say how large %s is", job.RuntimeFile(arch))
+		}
 		r.AddSum(job.Sum{Arch: arch, SHA256: sum, Size: head.ContentLength})
 	}
 	return nil
@@ -109,9 +112,9 @@ func parseSums(text []byte) map[string]string {
 	return sums
 }
 
-func sumsFromDir(r *job.Runtime) error {
+func sumsFromDir(r *job.Runtime, dir string) error {
 	for _, arch := range runtimeArchs {
-		f, err := os.Open(filepath.Join(r.Location, job.RuntimeFile(arch)))
+		f, err := os.Open(filepath.Join(dir, job.RuntimeFile(arch)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 var web *fakeWeb
 
 func TestMain(m *testing.M) {
-	web = &fakeWeb{gets: map[string]int{}, hanging: map[string]int{}, body: []byte(standIn)}
+	web = &fakeWeb{gets: map[string]int{}, hanging: map[string]int{}}
 	web.Server = httptest.NewServer(web)
 	code := m.Run()
 	web.CloseClientConnections()
@@ -29,14 +29,12 @@ func TestMain(m *testing.M) {
 // fakeWeb serves the stand-in, well or badly:
 //
 //	/good/NAME/..., /missing/... (404 with a body), /wrong/... (other bytes of the same length),
-//	/cut/... (half of it), /cutonce/NAME/... (half of it the first time), /hang/NAME/... (half of it,
+//	/cut/... (half of it), /slow/..., /large/... (of largeStandIn), /cutonce/NAME/... (half of it the first time), /hang/NAME/... (half of it,
 //	then nothing until the client goes away)
 //
 // As a proxy it answers requests for http://behind.example/... and counts them under "proxy".
 type fakeWeb struct {
 	*httptest.Server
-	body []byte
-
 	mu      sync.Mutex     // guards what follows
 	gets    map[string]int // requests by path
 	hanging map[string]int // those that sent their half and wait
@@ -93,29 +91,34 @@ func (w *fakeWeb) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case how == "missing":
 		http.Error(rw, "a page that says that nothing is here", http.StatusNotFound)
 	case how == "wrong":
-		rw.Write([]byte(strings.ToUpper(string(w.body)))) //nolint:errcheck // the client will notice
+		io.WriteString(rw, strings.ToUpper(standIn)) //nolint:errcheck // the client will notice
 	case how == "cut", how == "cutonce" && nth == 1:
-		w.half(rw)
+		half(rw)
 		panic(http.ErrAbortHandler)
 	case how == "hang":
-		w.half(rw)
+		half(rw)
 		w.hang(r)
 	case how == "slow":
 		time.Sleep(300 * time.Millisecond)
-		w.whole(rw)
+		whole(rw, standIn)
+	case how == "large":
+		whole(rw, largeStandIn)
 	default:
-		w.whole(rw)
+		whole(rw, standIn)
 	}
 }
 
-func (w *fakeWeb) whole(rw http.ResponseWriter) {
-	rw.Header().Set("Content-Length", strconv.Itoa(len(w.body)))
-	rw.Write(w.body) //nolint:errcheck // the client will notice
+// largeStandIn is larger than a small disk.
+var largeStandIn = standIn + strings.Repeat("# nothing\n", 20_000)
+
+func whole(rw http.ResponseWriter, body string) {
+	rw.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	io.WriteString(rw, body) //nolint:errcheck // the client will notice
 }
 
-func (w *fakeWeb) half(rw http.ResponseWriter) {
-	rw.Header().Set("Content-Length", strconv.Itoa(len(w.body)))
-	io.WriteString(rw, string(w.body[:len(w.body)/2])) //nolint:errcheck // the client will notice
+func half(rw http.ResponseWriter) {
+	rw.Header().Set("Content-Length", strconv.Itoa(len(standIn)))
+	io.WriteString(rw, standIn[:len(standIn)/2]) //nolint:errcheck // the client will notice
 	rw.(http.Flusher).Flush()
 }
 
