@@ -16,13 +16,15 @@ const copySize = 128 << 10
 
 // extraction is one call of Unpack: archive's members go from in to tree.
 type extraction struct {
-	in   *stream
-	tree *tree
-	opts UnpackOptions
-	lim  Limits
-	sum  Summary
-	buf  []byte // copySize
-	odd  []oddLink
+	in       *stream
+	archives *tarStream
+	data     io.Reader // the current member's content
+	tree     *tree
+	opts     UnpackOptions
+	lim      Limits
+	sum      Summary
+	buf      []byte // copySize
+	odd      []oddLink
 }
 
 // unpack does the work of the Unpack functions; archive is for messages.
@@ -67,16 +69,17 @@ func (x *extraction) run(ctx context.Context, r io.Reader, dir string) error {
 
 // members extracts all members of all archives in the stream.
 func (x *extraction) members() error {
-	archives := newTarStream(x.in)
+	x.archives = newTarStream(x.in)
+	x.data = x.archives.data()
 	for {
-		hdr, err := archives.next()
+		hdr, err := x.archives.next()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := x.member(hdr, archives.data()); err != nil {
+		if err := x.member(hdr); err != nil {
 			return &UnpackError{Member: hdr.Name, Err: err}
 		}
 		if x.opts.Progress != nil {
@@ -87,13 +90,13 @@ func (x *extraction) members() error {
 }
 
 // member checks one member and extracts it.
-func (x *extraction) member(hdr *tar.Header, data io.Reader) error {
+func (x *extraction) member(hdr *tar.Header) error {
 	entries := x.sum.Files + x.sum.Dirs + x.sum.Symlinks + x.sum.Hardlinks + x.sum.Skipped
 	if entries >= x.lim.Entries {
 		return fmt.Errorf("%w: more than %d members", ErrLimit, x.lim.Entries)
 	}
 	if hdr.Typeflag == tar.TypeXGlobalHeader || hdr.Typeflag == typeLabel {
-		return x.skip(data)
+		return x.skip()
 	}
 	path, ok, err := cleanName(hdr.Name, x.opts.StripComponents, x.lim)
 	if err != nil {
@@ -103,11 +106,11 @@ func (x *extraction) member(hdr *tar.Header, data io.Reader) error {
 		if hdr.Typeflag != tar.TypeDir && x.opts.StripComponents == 0 {
 			return fmt.Errorf("%w: it is the destination itself, but not a directory", ErrUnsafe)
 		}
-		return x.skip(data)
+		return x.skip()
 	}
 	switch hdr.Typeflag {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
-		return x.file(path, hdr, data)
+		return x.file(path, hdr)
 	case tar.TypeDir:
 		x.sum.Dirs++
 		return x.tree.makeDir(path, uint32(hdr.Mode), mtimeOf(hdr))
@@ -127,9 +130,9 @@ func (x *extraction) member(hdr *tar.Header, data io.Reader) error {
 const typeLabel = 'V'
 
 // skip passes over a member that is not extracted.
-func (x *extraction) skip(data io.Reader) error {
+func (x *extraction) skip() error {
 	x.sum.Skipped++
-	_, err := io.Copy(io.Discard, data)
+	_, err := io.Copy(io.Discard, x.data)
 	return err
 }
 
@@ -138,7 +141,7 @@ func mtimeOf(hdr *tar.Header) unix.Timespec {
 }
 
 // file extracts a regular file. Sizes are checked before anything is created.
-func (x *extraction) file(path string, hdr *tar.Header, data io.Reader) error {
+func (x *extraction) file(path string, hdr *tar.Header) error {
 	if hdr.Size > x.lim.FileBytes {
 		return fmt.Errorf("%w: %d bytes, more than %d for a file", ErrLimit, hdr.Size, x.lim.FileBytes)
 	}
@@ -160,9 +163,9 @@ func (x *extraction) file(path string, hdr *tar.Header, data io.Reader) error {
 		return err
 	}
 	if sparse {
-		err = x.copySparse(fd, data, hdr.Size)
+		err = x.copySparse(fd, hdr.Size)
 	} else {
-		err = x.copy(fd, data)
+		err = x.copy(fd)
 	}
 	if err == nil {
 		err = futimens(fd, mtimeOf(hdr))
@@ -178,10 +181,10 @@ func (x *extraction) file(path string, hdr *tar.Header, data io.Reader) error {
 	return err
 }
 
-// copy writes the whole of data to fd.
-func (x *extraction) copy(fd int, data io.Reader) error {
+// copy writes the member's content to fd.
+func (x *extraction) copy(fd int) error {
 	for {
-		n, err := readBlock(data, x.buf)
+		n, err := readBlock(x.data, x.buf)
 		if werr := write(fd, x.buf[:n]); werr != nil {
 			return werr
 		}

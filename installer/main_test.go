@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -120,7 +121,7 @@ func publicCopy(t *testing.T, exe string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(publicDir(t), "installer.test")
-	if err := os.WriteFile(path, data, 0o755); err != nil {
+	if err := errors.Join(os.WriteFile(path, data, 0o755), os.Chmod(path, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -189,4 +190,10 @@ func run(t testing.TB, dir, program string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
 	}
+}
+
+// setUmask sets the umask for one test.
+func setUmask(t *testing.T, mask int) {
+	old := syscall.Umask(mask)
+	t.Cleanup(func() { syscall.Umask(old) })
 }

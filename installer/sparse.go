@@ -32,16 +32,19 @@ func isSparse(hdr *tar.Header) (bool, error) {
 	return false, fmt.Errorf("%w: a sparse file in unknown format %q.%q", ErrUnsafe, major, minor)
 }
 
-// copySparse writes data, which is size bytes long, to the empty file fd, and
-// leaves out blocks of zeros.
-func (x *extraction) copySparse(fd int, data io.Reader, size int64) error {
+// copySparse writes the member's content, which is size bytes long, to the empty
+// file fd, and leaves out blocks of zeros.
+func (x *extraction) copySparse(fd int, size int64) error {
 	if err := retry(func() error { return unix.Ftruncate(fd, size) }); err != nil {
 		return err
 	}
 	for at := int64(0); ; {
-		n, err := readBlock(data, x.buf)
-		if werr := writeBlocks(fd, x.buf[:n], at); werr != nil {
-			return werr
+		reads := x.archives.reads
+		n, err := readBlock(x.data, x.buf)
+		if x.archives.reads != reads { // else all of it is a hole
+			if werr := writeBlocks(fd, x.buf[:n], at); werr != nil {
+				return werr
+			}
 		}
 		at += int64(n)
 		if err == io.EOF {

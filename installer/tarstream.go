@@ -13,6 +13,7 @@ type tarStream struct {
 	in    *stream
 	tr    *tar.Reader
 	count int64 // headers that were read
+	reads int64 // by the tar reader; a hole of a sparse file needs none
 
 	// What the tar reader read in whole blocks since next began. It reads headers
 	// so, and the two zero blocks of the end.
@@ -33,6 +34,7 @@ type tarInput struct{ t *tarStream }
 
 func (i tarInput) Read(p []byte) (int, error) {
 	t := i.t
+	t.reads++
 	if len(p) != blockSize {
 		return t.in.Read(p)
 	}

@@ -294,8 +294,12 @@ func (d *xzDecoder) readIndex() error {
 		return errors.New("xz: the index does not match the blocks")
 	}
 	for in.n%4 != 0 {
-		if b, err := r.ReadByte(); err != nil || b != 0 {
-			return errors.Join(err, errors.New("xz: bad index padding"))
+		b, err := r.ReadByte()
+		if err != nil {
+			return err
+		}
+		if b != 0 {
+			return errors.New("xz: bad index padding")
 		}
 	}
 	return d.readFooter(in.n, sum.Sum32())

@@ -59,6 +59,9 @@ func (d *zstdDecoder) Read(p []byte) (int, error) {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		err = fmt.Errorf("%w: the zstd window is larger than %d MiB", ErrLimit, MaxWindow>>20)
 	}
+	if err == io.EOF && !d.frame.done() { // the library takes a cut at the front for no frame
+		err = io.ErrUnexpectedEOF
+	}
 	return n, err
 }
 
@@ -89,7 +92,7 @@ const (
 
 func (f *zstdFrame) Read(p []byte) (int, error) {
 	for f.left == 0 {
-		if f.state == zstdDone {
+		if f.done() {
 			return 0, io.EOF
 		}
 		if err := f.advance(); err != nil {
@@ -100,6 +103,9 @@ func (f *zstdFrame) Read(p []byte) (int, error) {
 	f.left -= int64(n)
 	return n, noEOF(err)
 }
+
+// done reports whether the whole frame was read.
+func (f *zstdFrame) done() bool { return f.state == zstdDone && f.left == 0 }
 
 // advance finds the length of the next piece.
 func (f *zstdFrame) advance() error {
