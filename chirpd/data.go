@@ -38,7 +38,8 @@ func (s *session) open(r *wire.Open) error {
 }
 
 // permitOpen decides with which flags the client may open, if at all. Who may only
-// create gets a file that was not there before, and cannot read it back.
+// create gets a file that was not there before. Who may not read and asks for both ways
+// while creating gets the file for writing: many programs ask so, and few read back.
 func permitOpen(a *confine.At, have acl.Rights, letters wire.OpenFlags, flags int) (int, error) {
 	creates := letters&wire.OpenCreate != 0
 	putOnly := creates && !have.Has(acl.Write)
@@ -53,7 +54,7 @@ func permitOpen(a *confine.At, have acl.Rights, letters wire.OpenFlags, flags in
 	if flags&unix.O_ACCMODE == unix.O_WRONLY || have.Has(acl.Read) {
 		return flags, nil
 	}
-	if putOnly && flags&unix.O_ACCMODE == unix.O_RDWR {
+	if creates && flags&unix.O_ACCMODE == unix.O_RDWR {
 		return flags&^unix.O_ACCMODE | unix.O_WRONLY, nil
 	}
 	return 0, &deniedError{acl.Read, a.Path()}
@@ -131,7 +132,7 @@ func (s *session) receivePart(f *openFile, offset, n int64) (int64, error) {
 		return s.receive(n, f.Write)
 	}
 	return s.receive(n, func(p []byte) (int, error) {
-		k, err := f.WriteAt(p, offset)
+		k, err := f.pwrite(p, offset)
 		offset += int64(k)
 		return k, err
 	})

@@ -18,6 +18,31 @@ type openFile struct {
 	offset int64      // for read, write and lseek
 }
 
+// pwrite is WriteAt of os.File, which forgets what it has written when an error comes.
+func (f *openFile) pwrite(p []byte, offset int64) (done int, err error) {
+	for done < len(p) {
+		n, err := unix.Pwrite(int(f.Fd()), p[done:], offset+int64(done))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// pread reads once: what comes may be less than p, and is none only at the file's end.
+func pread(f *confine.File, p []byte, offset int64) (int, error) {
+	for {
+		n, err := unix.Pread(int(f.Fd()), p, offset)
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
 // fileTable numbers a session's open files, the lowest free number first.
 type fileTable struct {
 	max  int

@@ -42,6 +42,7 @@ func (trusting) Verify(_ context.Context, s *auth.Stream, _ net.Addr) (string, e
 type site struct {
 	t      testing.TB
 	root   string
+	state  string
 	addr   string
 	server *chirpd.Server
 	log    *logBuffer
@@ -50,9 +51,9 @@ type site struct {
 // serve starts a server on an empty directory in which unix:owner may do everything.
 func serve(t testing.TB, change ...func(*chirpd.Config)) *site {
 	t.Helper()
-	s := &site{t: t, root: t.TempDir(), log: new(logBuffer)}
+	s := &site{t: t, root: t.TempDir(), state: filepath.Join(t.TempDir(), "state"), log: new(logBuffer)}
 	conf := chirpd.Config{
-		Root: s.root, StateDir: filepath.Join(t.TempDir(), "state"), Tickets: true,
+		Root: s.root, StateDir: s.state, Tickets: true,
 		Verifiers:  []auth.Verifier{trusting{}},
 		DefaultACL: "unix:owner rwlda\n",
 		Log:        slog.New(slog.NewTextHandler(s.log, nil)),
@@ -86,16 +87,22 @@ type peer struct {
 	in *bufio.Reader
 }
 
-// as connects as unix:name.
-func (s *site) as(name string) *peer {
+// dial connects.
+func (s *site) dial() *peer {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &peer{s.t, conn, bufio.NewReaderSize(conn, 64<<10)}
 	s.t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(time.Minute))
+	return &peer{s.t, conn, bufio.NewReaderSize(conn, 64<<10)}
+}
+
+// as connects as unix:name.
+func (s *site) as(name string) *peer {
+	s.t.Helper()
+	p := s.dial()
 	p.send("unix\n" + name + "\n")
 	for _, want := range []string{"yes", "yes", "yes", "unix", name} {
 		if got := p.line(); got != want {

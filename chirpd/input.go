@@ -1,7 +1,9 @@
 package chirpd
 
 import (
+	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
@@ -38,13 +40,12 @@ func (s *session) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.conn.Read(p)
-	s.endWait()
 	s.received += int64(n)
-	return n, err
+	return n, s.endWait(err)
 }
 
-// beginWait sets the limit for a read. Between requests a server that stops keeps the
-// session from waiting, or ends the wait.
+// beginWait sets the limit for a read. A server that stops ends the wait for the next
+// request.
 func (s *session) beginWait() error {
 	if s.phase == authenticating {
 		return nil // one limit for all of it
@@ -59,10 +60,10 @@ func (s *session) beginWait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == betweenRequests {
-		if s.draining {
-			return errStopped
-		}
 		s.waiting = true
+		if !s.lastCall.IsZero() {
+			return s.conn.SetReadDeadline(s.lastCall)
+		}
 	}
 	if t, due := s.limit.due(); due {
 		return s.conn.SetReadDeadline(t)
@@ -70,10 +71,17 @@ func (s *session) beginWait() error {
 	return nil
 }
 
-func (s *session) endWait() {
+func (s *session) endWait(err error) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting && !s.lastCall.IsZero() {
+		s.limit.set = time.Time{} // data of a request has its own
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errStopped
+		}
+	}
 	s.waiting = false
-	s.mu.Unlock()
+	return err
 }
 
 // takeBody reads exactly len(p) bytes of the request's data.

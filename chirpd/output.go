@@ -64,7 +64,7 @@ func (o *output) data(n int, fill func([]byte) (int, error)) error {
 	mark := len(o.buf)
 	header := digits(n) + 1
 	got, err := fill(o.buf[mark+header : mark+header+n])
-	if err != nil && got == 0 {
+	if err != nil {
 		return err
 	}
 	body := o.buf[mark+header : mark+header+got]

@@ -2,7 +2,6 @@ package chirpd
 
 import (
 	"errors"
-	"io"
 
 	"skeletonkey/chirpd/confine"
 )
@@ -27,11 +26,8 @@ func (s *session) sendPart(f *confine.File, offset, n int64) (int64, error) {
 	s.replied = true
 	got := 0
 	err := s.out.data(int(n), func(p []byte) (k int, err error) {
-		k, err = f.ReadAt(p, offset)
-		if got = k; err == io.EOF {
-			err = nil
-		}
-		return k, err
+		got, err = pread(f, p, offset)
+		return got, err
 	})
 	if err != nil {
 		s.replied = false
@@ -67,17 +63,17 @@ func (s *session) copyUpTo(f *confine.File, offset, n int64) (int64, error) {
 	defer pieces.Put(piece)
 	var sent int64
 	for sent < n {
-		k, err := f.ReadAt(piece[:min(n-sent, pieceSize)], offset+sent)
+		k, err := pread(f, piece[:min(n-sent, pieceSize)], offset+sent)
+		if err != nil {
+			return sent, err
+		}
+		if k == 0 {
+			break
+		}
 		s.out.write(piece[:k])
 		sent += int64(k)
 		if s.out.err != nil {
 			return sent, s.out.err
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return sent, err
 		}
 	}
 	return sent, nil

@@ -52,7 +52,7 @@ type session struct {
 
 	mu       sync.Mutex // guards what follows
 	waiting  bool       // for the next request, with all replies sent
-	draining bool       // no further request is to be waited for
+	lastCall time.Time  // when set: no request is waited for beyond it
 }
 
 // phase is what a session's reads are for; it decides how long they may take.
@@ -101,14 +101,18 @@ func tune(raw syscall.RawConn, host string) {
 // cut ends the session at once, from any goroutine.
 func (s *session) cut() { s.conn.Close() }
 
+// drainGrace is for how long a session of a server that stops still takes requests:
+// those that were on their way.
+const drainGrace = 100 * time.Millisecond
+
 // drain lets the session end when what the client has sent is answered, from any
 // goroutine.
 func (s *session) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.draining = true
+	s.lastCall = time.Now().Add(drainGrace)
 	if s.waiting {
-		s.conn.SetReadDeadline(time.Unix(1, 0))
+		s.conn.SetReadDeadline(s.lastCall)
 	}
 }
 

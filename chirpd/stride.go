@@ -1,9 +1,9 @@
 package chirpd
 
 import (
-	"io"
 	"math"
 
+	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
 )
 
@@ -54,7 +54,7 @@ func (s *session) sread(r *wire.Sread) error {
 	}
 	st := strides{r.Offset, r.StrideLength, r.StrideSkip, min(r.Length, wire.MaxData)}
 	st.length = st.available(info.Size)
-	w := window{file: f, span: outputBuffer}
+	w := window{file: f.File, span: outputBuffer}
 	if st.skip > w.span {
 		w.span = min(st.size, w.span) // nothing between the pieces is of use
 	}
@@ -93,7 +93,7 @@ func (s *session) swrite(r *wire.Swrite) error {
 
 // window is a piece of a file in memory, for reads of many small parts.
 type window struct {
-	file   io.ReaderAt
+	file   *confine.File
 	span   int64 // bytes to read at a time, at most outputBuffer
 	buf    *[outputBuffer]byte
 	offset int64
@@ -110,11 +110,11 @@ func (w *window) at(offset, n int64) ([]byte, error) {
 		if w.buf == nil {
 			w.buf = outputBuffers.Get().(*[outputBuffer]byte)
 		}
-		k, err := w.file.ReadAt(w.buf[:w.span], offset)
-		if k == 0 && err == io.EOF {
+		k, err := pread(w.file, w.buf[:w.span], offset)
+		if err == nil && k == 0 {
 			err = errShrank
 		}
-		if k == 0 {
+		if err != nil {
 			return nil, err
 		}
 		w.offset, w.data = offset, w.buf[:k]
