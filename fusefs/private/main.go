@@ -17,7 +17,8 @@ const (
 // which exists. It mounts by itself, with mount(2) on /dev/fuse (go-fuse:
 // DirectMountStrict), and returns once the file system answers. ctx ends when
 // the preparations are given up, otherwise after Close; log is relayed to the
-// outer process. It must not start processes, nor exec. An error that has a
+// outer process. The working directory is /, the environment the outer's. It
+// must not start processes, nor exec. An error that has a
 // method ExitCode() int hands that code on to MountError.
 type ServeFunc func(ctx context.Context, log *slog.Logger, m Mount) (Server, error)
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -20,7 +19,7 @@ type session struct {
 	way     way
 	link    *link
 	proc    *os.Process
-	mountNS string                // what /proc/PID/ns/mnt says, "" if unknown
+	mountNS *os.File              // without a PID namespace: by it the inner's processes are known; or nil
 	exited  chan *os.ProcessState // one value
 	reports chan report           // at most one value; closed at the link's end
 }
@@ -102,7 +101,7 @@ func (s *session) spawn(files []*os.File) error {
 		return err
 	}
 	if !s.way.pid {
-		s.mountNS, _ = os.Readlink("/proc/" + strconv.Itoa(s.proc.Pid) + "/ns/mnt")
+		s.mountNS = openNamespace(s.proc.Pid)
 	}
 	return nil
 }
@@ -152,6 +151,7 @@ func (s *session) listen(ctx context.Context) {
 // Nothing of the session is left afterwards.
 func (s *session) wait(ctx context.Context, signals <-chan os.Signal) (report, error) {
 	defer s.link.f.Close()
+	defer s.mountNS.Close() // also of nil
 	var state *os.ProcessState
 	for running := true; running; {
 		select {
@@ -174,7 +174,7 @@ func (s *session) wait(ctx context.Context, signals <-chan os.Signal) (report, e
 	if ok {
 		return rep, nil
 	}
-	if !s.way.pid {
+	if s.mountNS != nil {
 		killNamespace(s.mountNS)
 	}
 	if err := context.Cause(ctx); err != nil {

@@ -60,16 +60,40 @@ func killDescendants() bool {
 	return found
 }
 
-// killNamespace sends SIGKILL to every process of a mount namespace, named as
-// /proc/PID/ns/mnt has it, until there is none, or for two seconds.
-func killNamespace(ns string) {
-	if own, err := os.Readlink("/proc/self/ns/mnt"); err != nil || ns == "" || ns == own {
+// openNamespace opens the mount namespace of a process, nil if that is our own
+// or not to be had. As long as it is open its number is not given to another.
+func openNamespace(pid int) *os.File {
+	f, err := os.Open(namespaceOf(pid))
+	if err != nil {
+		return nil
+	}
+	if st, err := f.Stat(); err != nil || isNamespace(st, os.Getpid()) {
+		f.Close()
+		return nil
+	}
+	return f
+}
+
+// namespaceOf is the file that stands for a process's mount namespace.
+func namespaceOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/mnt" }
+
+// isNamespace says whether st is that of a process's mount namespace.
+func isNamespace(st os.FileInfo, pid int) bool {
+	its, err := os.Stat(namespaceOf(pid))
+	return err == nil && os.SameFile(st, its)
+}
+
+// killNamespace sends SIGKILL to every process of a mount namespace until there
+// is none, or for two seconds.
+func killNamespace(ns *os.File) {
+	st, err := ns.Stat()
+	if err != nil {
 		return
 	}
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		found := false
 		for _, pid := range processes() {
-			if its, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/mnt"); err == nil && its == ns {
+			if isNamespace(st, pid) {
 				found = true
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

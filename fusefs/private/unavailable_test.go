@@ -20,7 +20,7 @@ func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	off := "mount -t proc proc /proc; echo 0 >/proc/sys/user/max_user_namespaces"
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name string
 		job  job
 		is   string
@@ -36,7 +36,7 @@ func TestUnavailable(t *testing.T) {
 			[]string{"the kernel has no FUSE"}},
 		{"no device at all", job{user: true, setup: bareDev + "cp -a /dev/null /dev/fuse"}, "ErrNoFuse", []string{"FUSE"}},
 	} {
-		for _, probe := range []bool{false, true} {
+		for _, probe := range []bool{false, true}[:2-i/3] {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.job.plan, c.job.probe = script("echo never"), probe
