@@ -103,8 +103,8 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "SKELETONKEY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value, ok := os.LookupEnv(name)
-		if !ok || f.Changed || f.Name == "help" {
-			return
+		if !ok || f.Changed || f.Name == "help" || strings.HasSuffix(f.Value.Type(), "Array") {
+			return // what may be repeated has no variable: a job's SKELETONKEY_SERVER is not a flag
 		}
 		if err := flags.Set(f.Name, value); err != nil {
 			failed = errors.Join(failed, usageError{fmt.Errorf("%s=%q in the environment: %w", name, value, err)})
@@ -143,6 +143,9 @@ func (a *app) openLog() error {
 	}
 	return nil
 }
+
+// withoutSignals is the command's context when its signals are somebody else's.
+func withoutSignals(cmd *cobra.Command) context.Context { return context.WithoutCancel(cmd.Context()) }
 
 // terminal reports whether f is one, so that a person looks at it.
 func terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

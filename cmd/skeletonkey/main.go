@@ -7,12 +7,17 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"skeletonkey/generator/run"
 )
 
 func main() { os.Exit(mainExit()) }
 
 // mainExit is main with an exit code, so that what is deferred runs.
 func mainExit() int {
+	if code, ok := run.Hidden(); ok {
+		return code
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, stop: stop}
