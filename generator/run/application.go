@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,17 +42,20 @@ func (r *runner) bring(ctx context.Context) error {
 	return nil
 }
 
-// locate tells whether an archive lies on this machine, and makes a relative path
-// absolute.
+// locate tells whether an archive lies on this machine, and then returns its path.
 func locate(location string) (where string, local bool, err error) {
-	if path, ok := strings.CutPrefix(location, "file://"); ok {
-		return location, strings.HasPrefix(path, "/"), nil
+	if !strings.Contains(location, "://") {
+		where, err = filepath.Abs(location)
+		return where, true, err
 	}
-	if strings.Contains(location, "://") {
-		return location, false, nil
+	u, err := url.Parse(location)
+	if err != nil {
+		return "", false, err
 	}
-	where, err = filepath.Abs(location)
-	return where, true, err
+	if u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") {
+		return u.Path, true, nil
+	}
+	return location, false, nil
 }
 
 // fetch brings the archive to the scratch directory, and checks its checksum.
@@ -62,7 +66,7 @@ func (r *runner) fetch(ctx context.Context, location string) error {
 		SHA256: app.SHA256, Proxies: r.env.proxiesFor(location, r.Job), Mode: 0o600, Log: r.Log,
 	})
 	if err != nil {
-		return failed(ctx, fetchCode(err), fmt.Errorf("the application: %w", err))
+		return failed(ctx, archiveCode(err), fmt.Errorf("the application: %w", err))
 	}
 	r.Log.Info("fetched the application", "bytes", got.Size, "sha256", got.SHA256, "proxy", got.Proxy)
 	return nil
@@ -73,11 +77,7 @@ func (r *runner) unpack(ctx context.Context, archive string) error {
 	r.phase("unpack", "archive", archive)
 	sum, err := installer.UnpackFile(ctx, archive, r.scratch.work(), installer.UnpackOptions{})
 	if err != nil {
-		code := diskCode(err, job.ExitBadDownload)
-		if errors.Is(err, os.ErrNotExist) {
-			code = job.ExitNotFound
-		}
-		return failed(ctx, code, fmt.Errorf("the application: %w", err))
+		return failed(ctx, archiveCode(err), fmt.Errorf("the application: %w", err))
 	}
 	r.Log.Info("unpacked the application", "format", sum.Format, "files", sum.Files, "bytes", sum.Bytes)
 	return nil

@@ -161,7 +161,7 @@ func (o *ExecOptions) mounts(ctx context.Context, m ExecMount) ([]private.Mount,
 // config returns what is served for a directory of a server.
 func (o *ExecOptions) config(server, dir string) MountConfig {
 	c := MountConfig{
-		Server: server, Path: dir, Auth: o.Auth, ChallengeDir: o.ChallengeDir,
+		Server: server, Path: dir, Ask: []string{dir}, Check: []string{dir}, Auth: o.Auth, ChallengeDir: o.ChallengeDir,
 		ConnectTimeout: o.ConnectTimeout, ServerTimeout: o.ServerTimeout,
 	}
 	for _, t := range o.Tickets {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"syscall"
 
 	"skeletonkey/fusefs/private"
@@ -74,10 +76,16 @@ func diskCode(err error, otherwise int) int {
 	return otherwise
 }
 
-// fetchCode is the exit code for an error of installer.Fetch.
-func fetchCode(err error) int {
-	if installer.Retryable(err) {
+// archiveCode is the exit code for an error of fetching or unpacking the
+// application.
+func archiveCode(err error) int {
+	var fetch *installer.FetchError
+	switch {
+	case installer.Retryable(err):
 		return job.ExitUnreachable
+	case errors.Is(err, fs.ErrNotExist),
+		errors.As(err, &fetch) && (fetch.Status == http.StatusNotFound || fetch.Status == http.StatusGone):
+		return job.ExitNotFound
 	}
 	return diskCode(err, job.ExitBadDownload)
 }

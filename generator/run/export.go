@@ -15,6 +15,8 @@ import (
 // export is a mounted directory of an export.
 type export struct {
 	*fusefs.Mounted
+	where   string
+	log     *slog.Logger
 	release func() error // gives back the client
 }
 
@@ -37,11 +39,12 @@ func mountExport(ctx context.Context, cl *client.Client, c *MountConfig, m priva
 	case err != nil:
 		return nil, &Failure{serverCode(err), err}
 	}
-	return &export{Mounted: mounted}, nil
+	return &export{Mounted: mounted, where: m.Where, log: log}, nil
 }
 
 // Close writes back, unmounts and lets go of the server. Its error means that data
 // may be lost.
 func (e *export) Close(ctx context.Context) error {
+	e.log.Debug("phase unmount", "at", e.where)
 	return errors.Join(e.Mounted.Close(ctx), e.release())
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +27,10 @@ type MountConfig struct {
 	Server string
 	// Path is the directory of the export that appears.
 	Path string
-	// Check lists directories of the export, Path or below it, that must be there
-	// and open to us.
+	// Ask lists directories of the export that must be there and open to us: the
+	// server is asked for them before anything is mounted.
+	Ask []string
+	// Check lists directories, Path or below it, for which the mount must answer.
 	Check []string
 	// Tickets are texts as auth.Ticket.Format makes them. Those for other servers
 	// are not used.
@@ -43,9 +46,6 @@ type MountConfig struct {
 	// the wait for a server that went away later.
 	ConnectTimeout, ServerTimeout time.Duration
 }
-
-// encode returns the config as a private.Mount carries it.
-func (c MountConfig) encode() (json.RawMessage, error) { return json.Marshal(c) }
 
 // methods returns the ways to prove who we are.
 func (c *MountConfig) methods() ([]auth.Method, error) {
@@ -91,7 +91,7 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger, m private.Mount) 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.check(ctx, methods, log); err != nil {
+	if err := c.ask(ctx, methods, log); err != nil {
 		return nil, err
 	}
 	opts := client.Options{Methods: methods, Timeout: c.ServerTimeout, Log: log}
@@ -132,18 +132,17 @@ func (s *serving) release(c *MountConfig) error {
 	return cl.Close()
 }
 
-// check asks the server for each directory. It uses a client of its own, one that
-// does not wait as long for a server as a running job does.
-func (c *MountConfig) check(ctx context.Context, methods []auth.Method, log *slog.Logger) error {
+// ask asks the server for each directory of Ask. It uses a client of its own, one
+// that does not wait as long for a server as a running job does.
+func (c *MountConfig) ask(ctx context.Context, methods []auth.Method, log *slog.Logger) error {
 	cl := client.New(c.Server, client.Options{Methods: methods, Timeout: c.ConnectTimeout, Log: log})
 	defer cl.Close()
-	dirs := append([]string{c.Path}, c.Check...)
-	stats := make([]wire.Stat, len(dirs))
-	calls := make([]*client.Call, len(dirs))
-	for i, dir := range dirs {
+	stats := make([]wire.Stat, len(c.Ask))
+	calls := make([]*client.Call, len(c.Ask))
+	for i, dir := range c.Ask {
 		calls[i] = cl.StartStat(dir, &stats[i])
 	}
-	for i, dir := range dirs {
+	for i, dir := range c.Ask {
 		_, err := calls[i].Wait(ctx)
 		if err == nil && !stats[i].IsDir() {
 			err = &wire.Error{Op: "stat", Path: "chirp://" + c.Server + dir, Code: wire.NotDir}
@@ -173,11 +172,10 @@ func serverCode(err error) int {
 	return job.ExitTemporary
 }
 
-// answers makes sure that the mount at where answers for each directory.
+// answers makes sure that the mount at where answers for each directory of Check.
 func answers(where string, c *MountConfig) error {
-	for _, dir := range append([]string{c.Path}, c.Check...) {
-		at := path.Join(where, dir[len(c.Path):])
-		if _, err := os.Stat(at); err != nil {
+	for _, dir := range c.Check {
+		if _, err := os.Stat(path.Join(where, strings.TrimPrefix(dir, c.Path))); err != nil {
 			return &Failure{job.ExitNoMount, fmt.Errorf("the mount does not answer: %w", err)}
 		}
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -103,8 +104,11 @@ func (r *runner) mounts(p place) ([]private.Mount, error) {
 				config.Check = append(config.Check, d.Path)
 				readOnly = readOnly && !d.Write
 			}
+			if list == nil { // once for all
+				config.Ask = append(config.Ask, d.Path)
+			}
 		}
-		text, err := config.encode()
+		text, err := json.Marshal(config)
 		if err != nil {
 			return nil, &Failure{job.ExitInternal, err}
 		}
