@@ -121,7 +121,7 @@ func (in *inner) work(serve ServeFunc) report {
 
 // prepare makes the namespace and serves every mount.
 func (in *inner) prepare(serve ServeFunc) *failure {
-	r, f := enter(in.spec.PID, in.log)
+	r, f := in.room()
 	if f != nil {
 		return f
 	}
@@ -132,7 +132,7 @@ func (in *inner) prepare(serve ServeFunc) *failure {
 		}
 		in.log.Info("no PID namespace: processes that the command leaves are found by parentage")
 	}
-	if in.spec.Probe || len(in.spec.Mounts) > 0 {
+	if in.spec.Probe || len(in.spec.Mounts) > 0 && !in.spec.None {
 		if f := tryFuse(); f != nil {
 			return f
 		}
@@ -148,6 +148,14 @@ func (in *inner) prepare(serve ServeFunc) *failure {
 	return r.seal()
 }
 
+// room makes the place for mounts.
+func (in *inner) room() (*room, *failure) {
+	if in.spec.None {
+		return &room{inPlace: true, log: in.log}, nil
+	}
+	return enter(in.spec.PID, in.log)
+}
+
 // serve mounts one file system.
 func (in *inner) serve(serve ServeFunc, m mountSpec) *failure {
 	where := string(m.Where)
@@ -160,7 +168,7 @@ func (in *inner) serve(serve ServeFunc, m mountSpec) *failure {
 		return mountFailure(kindServe, where, err)
 	}
 	in.servers = append(in.servers, served{where, server})
-	if m.ReadOnly {
+	if m.ReadOnly && !in.spec.None {
 		const flags = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
 		if err := unix.Mount("", where, "", flags, ""); err != nil {
 			return failed(kindOther, "make "+where+" read-only", err)

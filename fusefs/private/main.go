@@ -15,11 +15,12 @@ const (
 
 // ServeFunc serves the file system m.Config describes at the directory m.Where,
 // which exists. It mounts by itself, with mount(2) on /dev/fuse (go-fuse:
-// DirectMountStrict), and returns once the file system answers. ctx ends when
-// the preparations are given up, otherwise after Close; log is relayed to the
-// outer process. The working directory is /, the environment the outer's. It
-// must not start processes, nor exec. An error that has a
-// method ExitCode() int hands that code on to MountError.
+// DirectMountStrict; with Plan.NoNamespace by fusermount3), and returns once the
+// file system answers. ctx ends when the preparations are given up, otherwise
+// after Close; log is relayed to the outer process. The working directory is /,
+// the environment the outer's. It must not exec, nor start processes that
+// outlive its call. An error that has a method ExitCode() int hands that code on
+// to MountError.
 type ServeFunc func(ctx context.Context, log *slog.Logger, m Mount) (Server, error)
 
 // Server is a file system that is being served.

@@ -43,6 +43,11 @@ type Plan struct {
 	Stdin, Stdout, Stderr *os.File
 	// PIDNamespace says whether the command gets a PID namespace.
 	PIDNamespace PIDMode
+	// NoNamespace runs the command without any namespace, for machines that have
+	// none: everybody sees the mounts, whose places must exist, and the ServeFunc
+	// mounts with fusermount3. What is said of a missing PID namespace holds, and
+	// whoever kills the serving process has to unmount.
+	NoNamespace bool
 	// CloseTimeout bounds what comes after the command's end: the death of
 	// what it left and all Server.Close together. 0 is DefaultCloseTimeout.
 	CloseTimeout time.Duration

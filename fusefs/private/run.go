@@ -38,7 +38,11 @@ func Probe(ctx context.Context) error {
 // runFirst tries one way after the other until one leads into a namespace.
 func runFirst(ctx context.Context, plan Plan, signals <-chan os.Signal, probe bool) (Result, error) {
 	var refused []*failure
-	for _, w := range ways(plan.PIDNamespace) {
+	list := ways(plan.PIDNamespace)
+	if plan.NoNamespace {
+		list = []way{{none: true}}
+	}
+	for _, w := range list {
 		res, fail, err := w.run(ctx, &plan, signals, probe)
 		if fail == nil {
 			return res, err
@@ -51,6 +55,7 @@ func runFirst(ctx context.Context, plan Plan, signals <-chan os.Signal, probe bo
 
 // way is a combination of namespaces.
 type way struct {
+	none bool // no namespace at all
 	user bool // a user namespace, for who may not mount
 	pid  bool
 }
@@ -63,9 +68,9 @@ func ways(mode PIDMode) []way {
 			continue
 		}
 		if mode == PIDAuto {
-			list = append(list, way{user, true})
+			list = append(list, way{user: user, pid: true})
 		}
-		list = append(list, way{user, false})
+		list = append(list, way{user: user})
 	}
 	return list
 }
@@ -73,6 +78,8 @@ func ways(mode PIDMode) []way {
 // String names the way for people.
 func (w way) String() string {
 	switch {
+	case w.none:
+		return "no namespace"
 	case w.user && w.pid:
 		return "user, mount and PID namespace"
 	case w.user:
@@ -85,6 +92,9 @@ func (w way) String() string {
 
 // cloneflags are those of the inner process.
 func (w way) cloneflags() uintptr {
+	if w.none {
+		return 0
+	}
 	flags := uintptr(unix.CLONE_NEWNS)
 	if w.user {
 		flags |= unix.CLONE_NEWUSER

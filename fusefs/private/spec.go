@@ -44,6 +44,7 @@ func strs(list []raw) []string {
 // innerSpec is what the inner process is told.
 type innerSpec struct {
 	Way          string
+	None         bool // it has no namespace
 	PID          bool // it is PID 1 of a namespace
 	Probe        bool // make the namespaces, try FUSE, and end
 	Mounts       []mountSpec
@@ -73,7 +74,7 @@ type appSpec struct {
 // inner returns what an inner process of this way is told.
 func (p *Plan) inner(w way, probe bool, level slog.Level) innerSpec {
 	s := innerSpec{
-		Way: w.String(), PID: w.pid, Probe: probe,
+		Way: w.String(), None: w.none, PID: w.pid, Probe: probe,
 		App: appSpec{
 			Argv: raws(p.Argv), Path: raw(p.Path), Env: raws(p.Env), Dir: raw(p.Dir),
 			Confine: w.user, Caps: callersCaps(),
