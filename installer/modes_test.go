@@ -104,8 +104,8 @@ func TestModesAsOrdinaryUser(t *testing.T) {
 	if err := errors.Join(os.Chmod(archive, 0o644), os.Mkdir(dest, 0o755), os.Chown(dest, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		if res := runChild(t, childTask{Unpack: archive, To: dest, Times: 1}, nobody); res.Err != "" {
+	for _, env := range []string{"", noOpenat2Env + "=1", ""} {
+		if res := runChild(t, childTask{Unpack: archive, To: dest, Times: 1}, nobody, env); res.Err != "" {
 			t.Fatal(res.Err)
 		}
 		checkModes(t, dest)

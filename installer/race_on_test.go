@@ -1,0 +1,5 @@
+//go:build race
+
+package installer
+
+const raceEnabled = true
