@@ -36,14 +36,14 @@ func (in *inner) runApp() *failure {
 		in.started = true
 		in.relay.started()
 	}
-	in.status = <-ended
-	switch {
-	case in.started, in.status.Signaled():
+	status := <-ended
+	if in.started || status.Signaled() {
+		in.status = status
 		return nil
-	case err != nil || len(text) == 0:
-		return failed(kindOther, fmt.Sprintf("the launcher ended with code %d", in.status.ExitStatus()), err)
 	}
-	in.status = 0
+	if err != nil || len(text) == 0 {
+		return failed(kindOther, fmt.Sprintf("the launcher ended with code %d", status.ExitStatus()), err)
+	}
 	f = &failure{}
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte(ready)), f); err != nil {
 		return failed(kindOther, "what the launcher says makes no sense", err)

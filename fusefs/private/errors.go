@@ -95,6 +95,9 @@ const (
 	kindOther      kind = "other"
 )
 
+// maxText bounds what a MountError says, in bytes.
+const maxText = 4 << 10
+
 // failure is an error on its way from the inner process to the outer.
 type failure struct {
 	Kind  kind
@@ -132,6 +135,9 @@ func failed(k kind, text string, err error) *failure {
 // mountFailure returns a failure of a ServeFunc (kindServe) or Close.
 func mountFailure(k kind, where string, err error) *failure {
 	f := &failure{Kind: k, Path: raw(where), Text: err.Error()}
+	if len(f.Text) > maxText {
+		f.Text = f.Text[:maxText] + "..."
+	}
 	var c coded
 	if errors.As(err, &c) {
 		f.Code = c.ExitCode()

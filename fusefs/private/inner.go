@@ -66,7 +66,12 @@ func (in *inner) main(serve ServeFunc) int {
 	in.relay.catch()
 	go in.listen()
 
-	body, err := json.Marshal(in.work(serve))
+	rep := in.work(serve)
+	body, err := json.Marshal(rep)
+	for len(body) >= maxMessage && len(rep.Failures) > 1 { // the first ones tell enough
+		rep.Failures = rep.Failures[:len(rep.Failures)/2]
+		body, err = json.Marshal(rep)
+	}
 	if err == nil {
 		// The outer may be stopped; if it is dead, listen ends this process.
 		err = in.link.put(msgReport, body, 24*time.Hour)
@@ -160,7 +165,7 @@ func (in *inner) room() (*room, *failure) {
 func (in *inner) serve(serve ServeFunc, m mountSpec) *failure {
 	where := string(m.Where)
 	var server Server
-	err := guard(func() (err error) {
+	err := in.guard(func() (err error) {
 		server, err = serve(in.ctx, in.log, Mount{Where: where, ReadOnly: m.ReadOnly, Config: m.Config})
 		return err
 	})
@@ -187,7 +192,7 @@ func (in *inner) end() []*failure {
 	var failures []*failure
 	for i := len(in.servers) - 1; i >= 0; i-- {
 		s := in.servers[i]
-		if err := closeWithin(ctx, s.server); err != nil {
+		if err := in.closeWithin(ctx, s.server); err != nil {
 			failures = append(failures, mountFailure(kindClose, s.where, err))
 		}
 	}
@@ -196,9 +201,9 @@ func (in *inner) end() []*failure {
 
 // closeWithin closes a server, but waits little longer than ctx for one that
 // does not mind it: the process ends anyway.
-func closeWithin(ctx context.Context, s Server) error {
+func (in *inner) closeWithin(ctx context.Context, s Server) error {
 	done := make(chan error, 1)
-	go func() { done <- guard(func() error { return s.Close(ctx) }) }()
+	go func() { done <- in.guard(func() error { return s.Close(ctx) }) }()
 	select {
 	case err := <-done:
 		return err
@@ -213,10 +218,11 @@ func closeWithin(ctx context.Context, s Server) error {
 }
 
 // guard turns a panic of f into an error.
-func guard(f func() error) (err error) {
+func (in *inner) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			in.log.Error("panic", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	return f()

@@ -201,7 +201,7 @@ func (j job) start(t *testing.T) *helping {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	r := &helping{t: t, cmd: exec.CommandContext(ctx, args[0], args[1:]...), stderr: &bytes.Buffer{}, dir: dir, token: token}
-	r.cmd.Env = append([]string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", helperEnv + "=" + dir + "/spec", "TEST_DIR=" + dir, token}, j.env...)
+	r.cmd.Env = append([]string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", helperEnv + "=" + dir + "/spec", "TEST_DIR=" + dir, "GORACE=" + os.Getenv("GORACE"), token}, j.env...)
 	r.cmd.Dir, r.cmd.Stdin, r.cmd.ExtraFiles, r.cmd.SysProcAttr = j.dir, j.stdin, j.extra, &j.attr
 	if r.cmd.Dir == "" {
 		r.cmd.Dir = dir

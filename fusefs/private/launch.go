@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -149,10 +148,7 @@ func isText(path string) bool {
 // closeOnExec keeps every descriptor but 0, 1 and 2 from the command: ours, those
 // that leaked into the outer, and /dev/fuse, which go-fuse leaves to children.
 func closeOnExec() error {
-	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
-		return nil
-	}
-	entries, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	entries, err := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
 			unix.CloseOnExec(fd)

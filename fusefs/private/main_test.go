@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -27,6 +28,8 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(helperEnv); file != "" {
 		os.Exit(helper(file))
 	}
+	// Else every process under the race detector takes a second to exit.
+	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait most of the time
 		panic(err)

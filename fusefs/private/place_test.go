@@ -84,6 +84,32 @@ func TestNested(t *testing.T) {
 	})
 }
 
+// ownRoot makes a root directory with a /chirp of its own.
+const ownRoot = `mount --make-rprivate /; mkdir $TEST_DIR/root; mount -t tmpfs root $TEST_DIR/root; cd $TEST_DIR/root
+	for d in usr etc dev proc tmp sys; do mkdir $d; mount --rbind /$d $d; done
+	for l in bin lib lib64 sbin; do [ ! -e /$l ] || ln -s usr/$l $l; done
+	mkdir -p old chirp/mine; echo mine >chirp/mine/file
+	pivot_root . old; umount -l /old; cd /
+	dead() { exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 dead $1; exec 9>&-; }
+	`
+
+// TestHomeThatExists: where the machine has a /chirp, with a dead mount or that
+// of another user in it or over it, ours is there all the same.
+func TestHomeThatExists(t *testing.T) {
+	eachUser(t, func(t *testing.T, v variant) {
+		needRoot(t)
+		for setup, want := range map[string]string{
+			"":                                   "host:9094\nmine\nmine\n",
+			"mkdir " + where + "; dead " + where: "host:9094\nmine\nmine\n",
+			"dead /chirp":                        "host:9094\n",
+		} {
+			text := "cat " + where + "/hello; ls /chirp; cat /chirp/mine/file 2>/dev/null || true"
+			j := job{setup: ownRoot + setup, dir: "/", plan: script(text)}.of(v)
+			j.run(t).expect(t, 0, "hello, world\n"+want)
+		}
+	})
+}
+
 // TestPropagation: what is mounted outside later appears inside, as automounted
 // homes do, and not the other way round.
 func TestPropagation(t *testing.T) {

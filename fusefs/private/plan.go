@@ -95,7 +95,8 @@ type Result struct {
 
 // Signals returns those that Run should be given by signal.Notify: HUP, INT,
 // QUIT, TERM, USR1, USR2, CONT and WINCH, less those that the caller of this
-// program had set to be ignored (nohup): they stay ignored by the command.
+// program had set to be ignored (nohup): they stay ignored by the command. To
+// be called before any of them is caught.
 func Signals() []os.Signal {
 	var list []os.Signal
 	for _, s := range []syscall.Signal{

@@ -196,8 +196,7 @@ func (r *room) makePoint(where string) *failure {
 	case err == nil:
 		return &failure{Kind: kindMountPoint, Path: raw(where), Text: "it is not a directory"}
 	case !errors.Is(err, fs.ErrNotExist):
-		// As with a dead mount, or that of another user.
-		if mayCover {
+		if mayCover { // a dead mount, or that of another user
 			return r.coverHome(where)
 		}
 		return &failure{Kind: kindMountPoint, Path: raw(where), Text: err.Error()}
@@ -256,7 +255,7 @@ func (r *room) coverHome(where string) *failure {
 	}
 	r.ours = append(r.ours, Home)
 	if f := r.fill("/proc/self/fd/"+strconv.Itoa(fd), Home, filepath.Base(where)); f != nil {
-		return f
+		r.log.Warn("left out of the private namespace", "path", Home+"/*", "error", f) // a dead mount, for one
 	}
 	return makeDir(where)
 }
