@@ -16,7 +16,12 @@ type link struct {
 	ended  bool
 	upside bool // the last bytes went up
 	passed [2]int64
+	queued [2]int // bytes taken and not given
 }
+
+// backlog is how many bytes a link with a limited rate holds back; its peers notice
+// the limit soon.
+const backlog = 64 << 10
 
 type piece struct {
 	b   []byte
@@ -40,6 +45,7 @@ func (r *Relay) carry(client *net.TCPConn) {
 	r.links[l] = struct{}{}
 	r.conns++
 	for _, w := range []Way{Up, Down} {
+		_ = l.side[w].SetReadBuffer(backlog)
 		queue := make(chan piece, 4096)
 		r.wg.Go(func() { l.take(w, queue) })
 		r.wg.Go(func() { l.give(w, queue) })
@@ -96,6 +102,12 @@ func (l *link) note(w Way, b []byte) (piece, bool) {
 		r.turns++
 	}
 	l.upside = w == Up
+	for r.rate[w] > 0 && l.queued[w] > backlog && !l.ended {
+		r.changed.Wait()
+	}
+	if !r.deaf[w] {
+		l.queued[w] += len(b)
+	}
 	return piece{b, time.Now().Add(r.delay)}, !r.deaf[w]
 }
 
@@ -171,6 +183,11 @@ func (l *link) allow(w Way, n int) (now int, pause time.Duration, cut bool) {
 		}
 		pause = time.Duration(n) * time.Second / time.Duration(rate)
 	}
+	if cut {
+		r.cutAt[w] = 0
+	}
 	l.passed[w] += int64(n)
+	l.queued[w] -= n
+	r.changed.Broadcast()
 	return n, pause, cut
 }

@@ -30,10 +30,10 @@ type Relay struct {
 	links    map[*link]struct{}
 	delay    time.Duration
 	rate     [2]int64 // bytes per second; 0 is as fast as it goes
-	cutAt    [2]int64 // a connection ends after so many bytes; 0 is never
+	cutAt    [2]int64 // the first connection to carry so many bytes ends; 0 is none
 	deaf     [2]bool  // swallow what comes
 	paused   bool
-	changed  *sync.Cond // paused, or closed
+	changed  *sync.Cond // any of this, or a link's state
 	closed   bool
 	turns    int
 	conns    int
@@ -88,8 +88,8 @@ func (r *Relay) SetDelay(d time.Duration) { r.set(func() { r.delay = d }) }
 // no limit.
 func (r *Relay) SetRate(w Way, perSecond int64) { r.set(func() { r.rate[w] = perSecond }) }
 
-// CutAfter resets connections both ways once n bytes have passed in a direction,
-// counted from the connection's beginning; 0 is never.
+// CutAfter resets the first connection on which n bytes have passed in a direction,
+// counted from its beginning, and no other; 0 is none.
 func (r *Relay) CutAfter(w Way, n int64) { r.set(func() { r.cutAt[w] = n }) }
 
 // Deafen swallows what comes in a direction from now on; the connection stays open.
@@ -128,6 +128,13 @@ func (r *Relay) Turns() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns
+}
+
+// Cuts reports whether CutAfter in a direction is still to come.
+func (r *Relay) Cuts(w Way) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cutAt[w] > 0
 }
 
 // Conns is how many connections there were.

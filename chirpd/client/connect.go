@@ -206,6 +206,9 @@ func (c *Client) dial(ctx context.Context, l *lane) (*conn, error) {
 	if !stop() {
 		err = ctx.Err()
 	}
+	if err == nil {
+		err = nc.SetReadDeadline(time.Time{})
+	}
 	if err != nil {
 		_ = nc.Close()
 		if !fromNetwork(err) {

@@ -12,13 +12,8 @@ func (o Options) WithKeepAlive(d time.Duration) Options {
 	return o
 }
 
-// WithAddresses returns o with a name server that knows every name by addrs.
-func (o Options) WithAddresses(addrs ...string) Options {
-	o.resolve = func(context.Context, string, string) (ips []netip.Addr, err error) {
-		for _, a := range addrs {
-			ips = append(ips, netip.MustParseAddr(a))
-		}
-		return ips, nil
-	}
+// WithResolver returns o with another name server.
+func (o Options) WithResolver(r func(ctx context.Context, network, host string) ([]netip.Addr, error)) Options {
+	o.resolve = r
 	return o
 }

@@ -227,7 +227,6 @@ func (l *lane) forget(f *File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.files, f)
-	l.opens--
 	f.client.mu.Lock()
 	defer f.client.mu.Unlock()
 	delete(f.client.files, f)

@@ -21,6 +21,11 @@ type input struct{ c *conn }
 
 func (in input) Read(p []byte) (int, error) {
 	c := in.c
+	if !c.running { // the handshake has no watch
+		if err := c.nc.SetReadDeadline(time.Now().Add(c.lane.client.opt.Stall)); err != nil {
+			return 0, err
+		}
+	}
 	for {
 		n, err := c.nc.Read(p)
 		c.received.Add(int64(n))
@@ -61,10 +66,16 @@ func (c *conn) readLoop() {
 func (c *conn) readReplies() error {
 	for {
 		line, err := c.rd.ReadLine()
+		k := c.head()
+		if errors.Is(err, wire.ErrLineTooLong) {
+			err = outOfStep("%v", err)
+			if k != nil {
+				k.fatal = err
+			}
+		}
 		if err != nil {
 			return err
 		}
-		k := c.head()
 		if k == nil {
 			return outOfStep("%.80q where no call waits for an answer", line)
 		}
@@ -79,7 +90,7 @@ func (c *conn) readReplies() error {
 func fatal(err error) error {
 	var step *lostStep
 	var drop *dropped
-	if errors.As(err, &step) || errors.As(err, &drop) || errors.Is(err, wire.ErrLineTooLong) {
+	if errors.As(err, &step) || errors.As(err, &drop) {
 		return err
 	}
 	return nil
@@ -152,6 +163,9 @@ func (c *conn) skip(n int64) error {
 // text reads a line that must be there.
 func (c *conn) text() ([]byte, error) {
 	line, err := c.rd.ReadLine()
+	if errors.Is(err, wire.ErrLineTooLong) {
+		err = outOfStep("%v", err)
+	}
 	return line, cut(err)
 }
 

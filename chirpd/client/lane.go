@@ -29,7 +29,7 @@ type lane struct {
 	closed  bool
 	conn    *conn // nil while there is none
 	files   map[*File]struct{}
-	opens   int // files open, being opened or being closed, for the choice of a lane
+	opens   int // files open or being opened, for the choice of a lane
 	pending []*Call
 	keeping bool // there is a keeper
 	attempt context.CancelFunc
@@ -54,9 +54,11 @@ func (l *lane) start(k *Call) {
 	var err error
 	if f := k.file; f != nil && f.closed {
 		over, err = true, &cause{syscall.EBADF, "file is closed", nil}
+		k.then = nil // which is for the first close
 	} else {
-		if f != nil {
-			f.closed = k.closing
+		if k.closing {
+			f.closed = true
+			l.opens-- // files opened from now on may follow on this connection
 		}
 		over, err = l.submit(k)
 	}
