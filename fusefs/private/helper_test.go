@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -26,11 +28,11 @@ type helperSpec struct {
 
 // helperResult is what came of it.
 type helperResult struct {
-	Result  Result
-	Error   string
-	Code    int // of an ExecError or MountError
-	Is      []string
-	Changed bool // /proc/self/mountinfo is not what it was before
+	Result Result
+	Error  string
+	Code   int // of an ExecError or MountError
+	Is     []string
+	Mounts []string // those of /proc/self/mountinfo that were not there before
 }
 
 // known are the errors that a helperResult can name.
@@ -67,12 +69,20 @@ func helper(file string) int {
 			return 95
 		}
 	}
-	before, _ := os.ReadFile("/proc/self/mountinfo")
+	before := mounts()
 	var out helperResult
 	err = out.run(&spec)
-	after, _ := os.ReadFile("/proc/self/mountinfo")
-	out.Changed = string(before) != string(after)
+	out.Mounts = slices.DeleteFunc(mounts(), func(m string) bool { return slices.Contains(before, m) })
 	return out.write(spec.Out, err)
+}
+
+// mounts lists the mounts of this process's namespace. Without root that is the
+// machine's own, in which others may mount too: then only what could be ours.
+func mounts() []string {
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(m string) bool {
+		return os.Getenv("TEST_SHARED") != "" && !strings.Contains(m, " skeletonkey ") && !strings.Contains(m, " fuse.private ")
+	})
 }
 
 // run does the work.
