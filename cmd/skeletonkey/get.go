@@ -22,9 +22,6 @@ import (
 // small ones do not wait for a round trip each.
 const transfers = 8
 
-// linkLength is the longest target of a symbolic link, as in Linux.
-const linkLength = 4096
-
 func (a *app) getCommand() *cobra.Command {
 	var c connection
 	var recursive bool
