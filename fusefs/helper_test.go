@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 
 	"skeletonkey/chirpd/chirptest"
 	"skeletonkey/chirpd/client"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // mount is an export that a test has mounted.
 type mount struct {

@@ -36,11 +36,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// childTask is what a child process does: unpack or fetch, and print the outcome.
+// childTask is what a child process does, in this order, before it prints the outcome.
 type childTask struct {
 	Unpack, To string
 	Times      int // of unpacking into the same place
 	Fetch      string
+	Remove     string
 }
 
 // childResult is what it prints.
@@ -68,6 +69,11 @@ func childMain(raw string) int {
 			res.Err = err.Error()
 		}
 		res.Proxy = got.Proxy
+	}
+	if task.Remove != "" {
+		if err := RemoveTree(task.Remove); err != nil {
+			res.Err = err.Error()
+		}
 	}
 	res.Peak = peakMemory()
 	json.NewEncoder(os.Stdout).Encode(res)

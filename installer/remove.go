@@ -40,14 +40,19 @@ func removeAt(parent int, name string) error {
 	default:
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if err := emptyDir(parent, name); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	for range 3 { // some file systems skip names when others are removed meanwhile
+		if err = emptyDir(parent, name); err != nil {
+			break
+		}
+		err = retry(func() error { return unix.Unlinkat(parent, name, unix.AT_REMOVEDIR) })
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		if err != unix.ENOTEMPTY && err != unix.EEXIST {
+			break
+		}
 	}
-	err = retry(func() error { return unix.Unlinkat(parent, name, unix.AT_REMOVEDIR) })
-	if err != nil && err != unix.ENOENT {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // emptyDir removes everything in the directory name of parent. It goes on after

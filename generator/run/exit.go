@@ -115,10 +115,13 @@ func ended(ctx context.Context, res private.Result, err error) (int, error) {
 
 // privateCode is the exit code for an error of private.Run.
 func privateCode(err error) int {
+	var ours *Failure
 	var unavailable *private.Unavailable
 	var exec *private.ExecError
 	var mount *private.MountError
 	switch {
+	case errors.As(err, &ours):
+		return ours.Code
 	case errors.Is(err, private.ErrDied):
 		return job.ExitNotWritten
 	case errors.As(err, &mount) && mount.Closing:

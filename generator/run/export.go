@@ -35,7 +35,7 @@ func mountExport(ctx context.Context, cl *client.Client, c *MountConfig, m priva
 	var noWay *fusefs.NoWayError
 	switch {
 	case errors.As(err, &noWay):
-		return nil, &Failure{job.ExitNoMount, err}
+		return nil, &Failure{job.ExitNoMount, errors.Join(noWay.Reasons...)}
 	case err != nil:
 		return nil, &Failure{serverCode(err), err}
 	}

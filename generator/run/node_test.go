@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -157,13 +157,18 @@ type how struct {
 	dir    string
 	before string // shell commands before
 	group  bool   // in a process group of its own
+	// ownMounts gives it a mount table of its own; needs root.
+	ownMounts bool
+	// noNamespaces: an ordinary user, on a machine that has none. Implies ownMounts.
+	noNamespaces bool
 }
 
 // running is a job being run.
 type running struct {
 	t      *testing.T
 	n      *node
-	cmd    *exec.Cmd
+	cmd    *osexec.Cmd
+	mounts *os.File // the mount table that the program sees
 	out    *bufio.Reader
 	stderr *bytes.Buffer
 	dir    string
@@ -222,7 +227,13 @@ func (n *node) start(spec helperSpec, h how) *running {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	r := &running{t: t, n: n, stderr: &bytes.Buffer{}, dir: dir, token: token}
-	r.cmd = exec.CommandContext(ctx, "/bin/sh", "-c", h.before+"\nexec \"$0\"", bin)
+	exec := `exec "$0"`
+	if h.noNamespaces {
+		needRoot(t)
+		h.before += "\necho 0 >/proc/sys/user/max_user_namespaces"
+		exec = fmt.Sprintf(`exec setpriv --reuid %d --regid %d --clear-groups "$0"`, nobody, nobody)
+	}
+	r.cmd = osexec.CommandContext(ctx, "/bin/sh", "-c", "set -e\n"+h.before+"\n"+exec, bin)
 	r.cmd.Env = append([]string{helperEnv + "=" + dir + "/spec", token}, h.env...)
 	if !h.onlyMy {
 		r.cmd.Env = append(r.cmd.Env, "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR="+n.base)
@@ -232,7 +243,17 @@ func (n *node) start(spec helperSpec, h how) *running {
 		r.cmd.Dir = dir
 	}
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: h.group}
-	if n.user && os.Geteuid() == 0 {
+	if h.ownMounts {
+		needRoot(t)
+		r.cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS // makes all of it private, too
+	}
+	switch {
+	case h.noNamespaces:
+		all := []syscall.SysProcIDMap{{Size: nobody + 1}}
+		r.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		r.cmd.SysProcAttr.UidMappings, r.cmd.SysProcAttr.GidMappings = all, all
+		r.cmd.SysProcAttr.GidMappingsEnableSetgroups = true
+	case n.user && os.Geteuid() == 0:
 		r.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
 	r.cmd.WaitDelay = 5 * time.Second
@@ -240,7 +261,10 @@ func (n *node) start(spec helperSpec, h how) *running {
 	check(t, err)
 	r.out = bufio.NewReader(stdout)
 	check(t, r.cmd.Start())
+	r.mounts, err = os.Open(fmt.Sprintf("/proc/%d/mounts", r.cmd.Process.Pid))
+	check(t, err)
 	t.Cleanup(func() {
+		r.mounts.Close()
 		if !r.gone {
 			_ = r.cmd.Process.Kill()
 			_ = r.cmd.Wait()

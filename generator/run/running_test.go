@@ -90,7 +90,9 @@ func (r *running) left() string {
 	for _, e := range names {
 		left = append(left, "file "+e.Name())
 	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
+	_, err = r.mounts.Seek(0, io.SeekStart)
+	check(r.t, err)
+	mounts, err := io.ReadAll(r.mounts)
 	check(r.t, err)
 	for line := range strings.Lines(string(mounts)) {
 		where := strings.Fields(line)[1]

@@ -35,32 +35,48 @@ func (r *runner) places() []place {
 }
 
 // start mounts the data, runs the application, and takes down again. It goes on to
-// the next place only if nothing has been started.
+// the next place only if the data cannot be mounted at this one.
 func (r *runner) start(ctx context.Context, proxy string, signals <-chan os.Signal) (int, error) {
 	var refused []error
-	for _, p := range r.places() {
-		plan, err := r.plan(p, proxy)
-		if err != nil {
-			return ExitCode(err), err
+	for i, p := range r.places() {
+		if i == 1 && !errors.Is(refused[0], private.ErrNoMountPoint) {
+			continue // the same way would fail in the same way
 		}
-		r.phase("mount", "server", r.Job.Server, "at", p.mount, "namespace", !p.plain)
-		res, err := private.Run(ctx, plan, signals)
-		if res.Started || !unplaced(err) {
-			return ended(ctx, res, err)
+		res, err := r.startAt(ctx, p, proxy, signals)
+		code, err := ended(ctx, res, err)
+		if err == nil || res.Started || code != job.ExitNoMount {
+			return code, err
 		}
-		r.Log.Warn("cannot mount in this way", "at", p.mount, "error", err)
+		r.Log.Info("cannot mount in this way", "at", p.mount, "error", err)
 		refused = append(refused, err)
 		if err := r.unlink(); err != nil {
 			return ExitCode(err), err
 		}
 	}
-	return job.ExitNoMount, &Failure{job.ExitNoMount, errors.Join(refused...)}
+	return job.ExitNoMount, fail(job.ExitNoMount, "no way to mount the data here: %w", errors.Join(refused...))
 }
 
-// unplaced says whether an error is that this place, or this way, is not to be had.
-func unplaced(err error) bool {
-	return errors.Is(err, private.ErrNoNamespace) || errors.Is(err, private.ErrNoFuse) ||
-		errors.Is(err, private.ErrNoMountPoint)
+// startAt is start for one place.
+func (r *runner) startAt(ctx context.Context, p place, proxy string, signals <-chan os.Signal) (private.Result, error) {
+	plan, err := r.plan(p, proxy)
+	if err != nil {
+		return private.Result{}, err
+	}
+	r.phase("mount", "server", r.Job.Server, "at", p.mount, "namespace", !p.plain)
+	res, err := private.Run(ctx, plan, signals)
+	if err != nil && p.plain {
+		err = errors.Join(err, r.makeSure())
+	}
+	return res, err
+}
+
+// makeSure ends what a serving process that was killed left where there is no
+// namespace: processes, and mounts.
+func (r *runner) makeSure() error {
+	for end := time.Now().Add(closeMargin); killMarked(r.scratch.dir) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return detachBelow(r.scratch.dir)
 }
 
 // plan prepares the scratch directory for a place, and says what is to be run.
@@ -82,6 +98,7 @@ func (r *runner) plan(p place, proxy string) (private.Plan, error) {
 		Env:    r.env.application(r.Job, r.scratch, mount, proxy),
 		Mounts: mounts,
 		Stdin:  r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
+		NoNamespace:  p.plain,
 		CloseTimeout: r.ServerTimeout + closeMargin,
 		Log:          r.Log,
 	}, nil
