@@ -143,17 +143,21 @@ func naiveRemove(path string) {
 // removalRace reports whether what is outside survives remove for so long.
 func removalRace(t *testing.T, remove func(path string), long time.Duration) bool {
 	s := newRacedScene(t)
-	sw := startSwapper(t, s)
-	defer sw.end()
 	for end := time.Now().Add(long); time.Now().Before(end); {
+		sw := startSwapper(t, s)
+		for i := range 50 {
+			writeFile(t, fmt.Sprint(s.dest, "/d/e/", i), "")
+		}
 		remove(s.dest + "/d")
+		sw.end()
 		for _, name := range []string{"/secret", "/e/secret"} {
 			if _, err := os.Stat(s.outside + name); err != nil {
 				return false
 			}
 		}
-		os.MkdirAll(s.dest+"/d/e/e", 0o755) // whichever of the two is gone
-		os.Symlink(s.outside, s.dest+"/other")
+		if err := os.RemoveAll(s.dest); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return true
 }

@@ -53,7 +53,7 @@ func tarball(t testing.TB, members ...member) []byte {
 		case tar.TypeXGlobalHeader:
 			h = &tar.Header{Typeflag: m.kind, PAXRecords: m.pax}
 		}
-		if h.Mode == 0 {
+		if h.Mode == 0 && m.kind != tar.TypeXGlobalHeader {
 			h.Mode = 0o644
 			if m.kind == tar.TypeDir {
 				h.Mode = 0o755
