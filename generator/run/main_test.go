@@ -15,7 +15,12 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(helperEnv); file != "" {
 		os.Exit(helper(file))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if binaryDir != "" {
+			_ = os.RemoveAll(binaryDir)
+		}
+		os.Exit(code)
+	}))
 }
 
 func check(t *testing.T, err error) {

@@ -182,12 +182,16 @@ type result struct {
 	stdout, stderr, log, error string
 }
 
+// binaryDir holds what binary makes, until the tests end.
+var binaryDir string
+
 // binary is the test binary where every user can execute it.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "run-test-")
 	if err != nil {
 		return "", err
 	}
+	binaryDir = dir
 	data, err := os.ReadFile("/proc/self/exe")
 	file := filepath.Join(dir, "helper")
 	if err == nil {
