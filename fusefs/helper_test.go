@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"skeletonkey/chirpd/chirptest"
 	"skeletonkey/chirpd/client"
 )
@@ -76,6 +75,14 @@ func (m *mount) end() error {
 	m.client.Close()
 	return err
 }
+
+// ttl is for how long mounts with the setting quick believe things.
+const ttl = 100 * time.Millisecond
+
+func quick(_ *client.Options, o *Options, _ *MountOptions) { o.TTL = ttl }
+
+// expire waits until a mount with the setting quick believes nothing any more.
+func expire() { time.Sleep(ttl + 20*time.Millisecond) }
 
 // near mounts our server's export.
 func near(t testing.TB, settings ...setting) *mount {

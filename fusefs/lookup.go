@@ -29,13 +29,19 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs
 		return nil, syscall.ENOENT
 	}
 	var err error
-	if answer == cache.Unknown {
+	found, at, again := n.lookFound(name)
+	if again {
+		st, asked = found, at
+	} else if answer == cache.Unknown {
 		st, asked, err = n.lstat(o, name)
 	}
 	if err == nil {
 		child := n.fs.child(ctx, n, name, &st, false)
-		err = child.found(o, out, &st, asked)
+		err = child.describe(o, out, &st, asked)
 		if err == nil {
+			if again {
+				out.SetEntryTimeout(brief) // the open may have followed a link
+			}
 			return child.EmbeddedInode(), 0
 		}
 	}
@@ -62,9 +68,9 @@ func (n *node) lstat(ctx context.Context, name string) (st wire.Stat, asked time
 	return st, asked, err
 }
 
-// found fills out for a node that was described by st at the moment asked, unless
+// describe fills out for a node that was described by st at the moment asked, unless
 // more is known by now.
-func (n *node) found(ctx context.Context, out *fuse.EntryOut, st *wire.Stat, asked time.Time) error {
+func (n *node) describe(ctx context.Context, out *fuse.EntryOut, st *wire.Stat, asked time.Time) error {
 	left := n.fs.left(asked)
 	if !n.learn(st, asked) || n.pending() {
 		now, l, err := n.stat(ctx, nil)

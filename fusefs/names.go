@@ -39,7 +39,7 @@ func (n *node) made(ctx context.Context, name string, out *fuse.EntryOut, call f
 		return nil, errnoFor(err)
 	}
 	child := n.fs.child(ctx, n, name, &st, st.IsDir() || st.Nlink == 1)
-	if err := child.found(o, out, &st, asked); err != nil {
+	if err := child.describe(o, out, &st, asked); err != nil {
 		return nil, errnoFor(err)
 	}
 	return child.EmbeddedInode(), 0

@@ -36,6 +36,7 @@ type node struct {
 	data    uint64    // changes of the content made here, counted
 	gone    bool      // we removed the last name
 	pages   pages
+	found   map[string]*found // by name in this directory
 	rights  rights
 	target  *target   // of a link, if it was read
 	open    *openFile // nil while no handle is open
@@ -198,7 +199,7 @@ func (n *node) ask(ctx context.Context, h *handle) (wire.Stat, time.Duration, er
 			st, err = n.fs.client.Lstat(ctx, path)
 			return err
 		})
-		if err == nil && (identOf(&st) != n.id || uint32(st.Mode)&syscall.S_IFMT != n.kind) {
+		if err == nil && !n.is(&st) {
 			err = errStale // another file has the name by now
 		}
 		if err != nil && n.orphaned(errnoFor(err)) {
@@ -212,6 +213,11 @@ func (n *node) ask(ctx context.Context, h *handle) (wire.Stat, time.Duration, er
 	}
 	n.learn(&st, asked)
 	return st, n.fs.ttl, nil
+}
+
+// is reports whether st describes the node's file.
+func (n *node) is(st *wire.Stat) bool {
+	return identOf(st) == n.id && uint32(st.Mode)&syscall.S_IFMT == n.kind
 }
 
 // orphaned reports whether an error of asking for a path just says that the file has

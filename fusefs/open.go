@@ -62,25 +62,15 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 			return h, 0, 0
 		}
 	}
-	var file *client.File
-	asked := now()
-	err := n.at(o, "", func(path string) (err error) {
-		file, err = n.fs.client.Open(o, path, openFlags(flags&^(syscall.O_CREAT|syscall.O_EXCL)), 0)
-		return err
-	})
+	fd, err := n.openFile(o, openFlags(flags&^(syscall.O_CREAT|syscall.O_EXCL)))
 	if err != nil {
 		return nil, 0, errnoFor(err)
-	}
-	st := file.Stat()
-	if identOf(&st) != n.id || uint32(st.Mode)&syscall.S_IFMT != n.kind {
-		file.StartClose()
-		return nil, 0, errStale // the kernel looks the name up again, and opens that
 	}
 	if flags&syscall.O_TRUNC != 0 {
 		n.resized(0)
 	}
-	n.learn(&st, asked)
-	return n.newHandle(file, flags, nil), n.openedAs(&st), 0
+	n.learn(&fd.stat, fd.asked)
+	return n.newHandle(fd.file, flags, nil), n.openedAs(&fd.stat), 0
 }
 
 // openedAs tells the kernel what to do with its pages of a file that was found in
@@ -150,7 +140,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 		child.resized(0)
 	}
 	h := child.newHandle(file, flags, nil)
-	if err := child.found(o, out, &st, asked); err != nil {
+	if err := child.describe(o, out, &st, asked); err != nil {
 		h.close()
 		return nil, nil, 0, errnoFor(err)
 	}

@@ -15,7 +15,8 @@ func now() time.Time { return time.Now() }
 
 // Setattr sets size, permissions and times. The owner can be set to what it is
 // shown as only. The answer is what the server says afterwards, so that it stays the
-// same when it is asked again: times are whole seconds there.
+// same when it is asked again: times are whole seconds there, and those of a link are
+// what they were, without an error, which cp and rsync would not forgive.
 func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if n.fs.ro {
 		return syscall.EROFS
@@ -63,8 +64,8 @@ func (n *node) set(ctx context.Context, h *handle, in *fuse.SetAttrIn) error {
 	}
 	atime, setA := in.GetATime()
 	mtime, setM := in.GetMTime()
-	if !setA && !setM {
-		return nil
+	if !setA && !setM || n.kind == syscall.S_IFLNK {
+		return nil // the protocol would set the times of what a link leads to
 	}
 	return n.utime(ctx, h, atime, setA, mtime, setM)
 }
@@ -92,12 +93,8 @@ func (n *node) truncate(ctx context.Context, h *handle, size int64) error {
 	return nil
 }
 
-// utime sets both times; one that is not given stays. The protocol would set those of
-// a link's target, so a link's own are not to be had.
+// utime sets both times; one that is not given stays.
 func (n *node) utime(ctx context.Context, h *handle, atime time.Time, setA bool, mtime time.Time, setM bool) error {
-	if n.kind == syscall.S_IFLNK {
-		return syscall.EOPNOTSUPP
-	}
 	if !setA || !setM {
 		st, _, err := n.stat(ctx, h)
 		if err != nil {
