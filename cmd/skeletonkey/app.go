@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 
@@ -206,6 +207,10 @@ func (a *app) complain(err error) { _, _ = fmt.Fprintf(a.err, "skeletonkey: %v\n
 
 // failureCode tells by kind what went wrong with a server.
 func failureCode(err error) int {
+	var network net.Error
+	if errors.As(err, &network) {
+		return job.ExitUnreachable
+	}
 	switch wire.CodeFor(err) {
 	case wire.TimedOut, wire.Disconnected, wire.Offline, wire.GrpUnreachable:
 		return job.ExitUnreachable

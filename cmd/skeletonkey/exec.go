@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,8 @@ func (a *app) exec(cmd *cobra.Command, e execFlags, argv []string) error {
 	}
 	o := run.ExecOptions{
 		Mounts: mounts, Argv: argv, Auth: e.auth, ChallengeDir: e.challengeDir, NoPIDNamespace: e.noPID,
-		ServerTimeout: e.timeout, Log: a.quietLog(false), Stdin: a.in, Stdout: a.out, Stderr: a.err,
+		ConnectTimeout: min(max(e.timeout, time.Second), run.DefaultConnectTimeout), ServerTimeout: e.timeout,
+		Log: a.quietLog(false), Stdin: a.in, Stdout: a.out, Stderr: a.err,
 	}
 	for _, file := range e.tickets {
 		t, err := auth.LoadTicket(file)
