@@ -8,10 +8,14 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/auth"
 	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
@@ -136,6 +140,65 @@ func TestFileTable(t *testing.T) {
 	table.closeAll()
 	if table.full() || table.lowest() != 0 {
 		t.Error("an empty table has files")
+	}
+}
+
+// TestACLCache checks that an ACL is read once, and not kept while it is so new that
+// another change could leave the same stamp.
+func TestACLCache(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, aclName), []byte("unix:x rl\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, err := confine.Open(dir, confine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	source := aclSource{cache: make(map[aclStamp]acl.ACL), log: slog.New(slog.DiscardHandler)}
+	for reads := 0; len(source.cache) == 0; reads++ {
+		err := root.Do("/", false, func(a *confine.At) error {
+			list, fromTree, err := source.in(a)
+			if !fromTree || list.For("unix:x") != acl.Read|acl.List {
+				t.Fatalf("the ACL is %v, of the tree: %v", list, fromTree)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reads == 0 && len(source.cache) > 0 {
+			info, err := os.Stat(filepath.Join(dir, aclName))
+			if err != nil || time.Since(info.ModTime()) < settled {
+				t.Fatalf("an ACL as young as %v was kept (%v)", time.Since(info.ModTime()), err)
+			}
+		}
+		if time.Sleep(settled / 10); reads > 1000 {
+			t.Fatal("the ACL is never kept")
+		}
+	}
+}
+
+// TestNoSocket sends and takes large data over a connection that has no socket, where
+// there is no sendfile.
+func TestNoSocket(t *testing.T) {
+	srv, err := New(Config{Root: t.TempDir(), Verifiers: []auth.Verifier{auth.AddressVerifier()}, DefaultACL: "address:pipe rwlda"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	here, there := net.Pipe()
+	defer here.Close()
+	srv.admit(there)
+	data := bytes.Repeat([]byte("0123456789abcdef\n"), 20_000)
+	go fmt.Fprintf(here, "address\nopen /f rwc 420\npwrite 0 %d 0\n%spread 0 %[1]d 0\ngetfile /f\n\x04\n", len(data), data)
+	heard, err := io.ReadAll(here)
+	_, heard, _ = bytes.Cut(heard, []byte("pipe\n0\n"))
+	_, heard, _ = bytes.Cut(heard, []byte("\n")) // the stat line
+	count := fmt.Sprintf("%d\n", len(data))
+	want := count + count + string(data) + count + string(data)
+	if string(heard) != want {
+		t.Errorf("%d bytes came back, %d were due (%v)", len(heard), len(want), err)
 	}
 }
 

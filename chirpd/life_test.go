@@ -14,6 +14,7 @@ import (
 	"skeletonkey/chirpd"
 	"skeletonkey/chirpd/auth"
 	"skeletonkey/chirpd/chirptest"
+	"skeletonkey/chirpd/wire"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -205,6 +206,39 @@ func TestLimits(t *testing.T) {
 			break
 		}
 	}
+}
+
+// TestBindsAgain starts a server at once where one with clients has just ended.
+func TestBindsAgain(t *testing.T) {
+	s := serve(t)
+	for range 2 {
+		s.as("owner").want("0", "mkdir /d%d 493", time.Now().UnixNano())
+	}
+	s.server.Close()
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+// TestLongLines takes paths longer than the real server's limit, and keeps in step when
+// a line is longer than ours.
+func TestLongLines(t *testing.T) {
+	s := serve(t)
+	p := s.as("owner")
+	dir := ""
+	for range 10 {
+		dir += "/" + strings.Repeat("d", 200)
+		p.want("0", "mkdir %s 493", dir)
+	}
+	p.want("-3", "stat %s/f", dir)
+	p.want("-5", "stat /%s", strings.Repeat("x", wire.MaxLine))
+	p.want("-5", "stat /%s\nstat /nope", strings.Repeat("x", 10*wire.MaxLine))
+	if got := p.line(); got != "-3" {
+		t.Errorf("after a long line: %s", got)
+	}
+	p.want("0", "rmall /%s", strings.Repeat("d", 200))
 }
 
 // TestTimeouts ends clients that do not authenticate, ask nothing, or stop in the

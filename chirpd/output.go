@@ -10,7 +10,7 @@ import (
 
 // copyMax is the most data that goes through the output buffer, in bytes; more leaves
 // the file by sendfile where there is a socket.
-const copyMax = 64 << 10
+const copyMax = 32 << 10
 
 // outputBuffer holds a reply of copyMax bytes with its header and some replies before.
 const outputBuffer = copyMax + 4<<10

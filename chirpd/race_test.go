@@ -90,7 +90,7 @@ func TestSwaps(t *testing.T) {
 	for c := range 3 {
 		p := a.as("other")
 		done.Go(func() {
-			for i := range 250 {
+			for i := range 150 {
 				a.attack(p, fmt.Sprintf("n%d.%d", c, i))
 			}
 		})

@@ -84,8 +84,8 @@ func (s *Server) open() error {
 }
 
 // Serve accepts connections from l until ctx ends, l fails, or the Server is stopped;
-// it closes l. After an orderly end, ctx's included, it returns nil. When ctx ends
-// the Server is closed.
+// it closes l. When ctx ends, everything ends, as by Close, for which the caller still
+// has to wait. After an orderly end, ctx's included, it returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if !s.addListener(l) {
 		l.Close()

@@ -151,6 +151,15 @@ func (s *session) serve() error {
 	if err := s.authenticate(); err != nil {
 		return err
 	}
+	err := s.answerAll()
+	if e := s.out.flush(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// answerAll answers requests until the connection is to end.
+func (s *session) answerAll() error {
 	for !s.ending {
 		s.phase = betweenRequests
 		line, err := s.in.ReadLine()
@@ -159,17 +168,17 @@ func (s *session) serve() error {
 			s.requests++
 			err = s.answerError(nil, &wire.Error{Op: "request", Code: wire.TooBig, Err: err})
 		case err != nil:
-			return errors.Join(err, s.out.flush())
+			return err
 		case len(line) == 1 && line[0] == 0x04:
-			return errors.Join(errClientBye, s.out.flush())
+			return errClientBye
 		case len(line) > 0:
 			err = s.request(line)
 		}
 		if err != nil {
-			return errors.Join(err, s.out.flush())
+			return err
 		}
 	}
-	return s.out.flush()
+	return nil
 }
 
 func (s *session) authenticate() error {
