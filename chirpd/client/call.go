@@ -20,8 +20,11 @@ const (
 	once                // never twice
 )
 
-// patience is by how much longer than usual a slow call may be without progress.
-const patience = 10
+// How much longer than Options.Stall calls may go without progress.
+const (
+	slowDisk = 10 // what waits for the server's disk
+	slowWork = 60 // what makes it read whole files or trees; by default an hour, as on a real server
+)
 
 // maxLosses is how many connections a call may lose while it is the one that is
 // being answered. It may be what kills the server.
@@ -33,7 +36,7 @@ type Call struct {
 	op     string
 	path   string // for errors, with the server in front
 	replay replay
-	slow   bool // the server may be silent for long before it answers
+	slow   int  // by how much longer than usual the server may be silent before it answers; 0 is 1
 	bound  bool // to one connection: lost with it, never sent again
 
 	request func(fd int64) wire.Request
@@ -51,6 +54,7 @@ type Call struct {
 	deadline time.Time // when waiting for a server that is away ends
 	lineEnd  int64     // the request's line and data end at these offsets of the
 	end      int64     // connection's output
+	sent     bool      // at least once, on a connection that was lost
 	losses   int
 	fatal    error // the connection was dropped for this call's sake
 

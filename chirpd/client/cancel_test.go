@@ -23,6 +23,7 @@ func (g gate) pass() { <-g }
 // TestCancelledRead gives up reads before and in the middle of their answers. The
 // caller has his buffer back at once, and later calls get their own answers.
 func TestCancelledRead(t *testing.T) {
+	t.Parallel()
 	const size = 1 << 20
 	begin, half, rest := make(gate), make(gate), make(gate)
 	addr := chirptest.Scripted(t, func(c *chirptest.ScriptedConn) {
@@ -78,6 +79,7 @@ func TestCancelledRead(t *testing.T) {
 // TestCancelledWrite gives up a large write that the server does not take, and
 // scribbles over the buffer. What arrives is what was written.
 func TestCancelledWrite(t *testing.T) {
+	t.Parallel()
 	const size = wire.MaxData
 	read := make(gate)
 	got := make(chan []byte, 2)
@@ -148,6 +150,7 @@ func TestCancelledOpen(t *testing.T) {
 
 // TestCancelledWhileAway gives up calls that wait for a server that is not there.
 func TestCancelledWhileAway(t *testing.T) {
+	t.Parallel()
 	relay := chirptest.NewRelay(t, "127.0.0.1:1")
 	relay.Refuse()
 	c := dial(t, relay.Addr, client.Options{})

@@ -29,8 +29,8 @@ type Options struct {
 
 	// Stall is how long a connection on which calls wait may make no progress before
 	// it is given up. Zero is DefaultStall; it is never longer than Timeout, unless
-	// that is negative. Calls that make the server work for long (Fsync, Hash,
-	// Rmall, ...) have ten times as much.
+	// that is negative. Fsync and Close have ten times as much, and sixty times what
+	// makes the server work for long (Hash, Rmall, Thirdput, whole files).
 	Stall time.Duration
 
 	// Conns is how many connections open files are spread over. Zero is 2.
@@ -64,7 +64,7 @@ func (o Options) withDefaults(server string) Options {
 	if o.Timeout > 0 {
 		o.Stall = min(o.Stall, o.Timeout)
 	}
-	o.Conns = cmp.Or(o.Conns, 2)
+	o.Conns = max(cmp.Or(o.Conns, 2), 1)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -24,16 +24,16 @@ func (l *lane) connect() {
 		if ctx == nil {
 			return
 		}
-		if !sleep(ctx, pause) {
-			failure = cmp.Or(failure, ctx.Err())
-			cancel()
-			continue
+		if sleep(ctx, pause) {
+			if failure = l.try(ctx); failure == nil {
+				cancel()
+				return
+			}
 		}
-		failure = l.try(ctx)
+		if failure = cmp.Or(failure, ctx.Err()); errors.Is(ctx.Err(), context.Canceled) {
+			failure = nil // the calls that it was for were given up, which is nobody's failure
+		}
 		cancel()
-		if failure == nil {
-			return
-		}
 	}
 }
 
@@ -72,12 +72,11 @@ func (l *lane) prepare(failure error) (ctx context.Context, cancel context.Cance
 	if failure != nil && ctx != nil {
 		l.client.opt.Log.Debug("cannot connect", "server", l.client.server, "cause", failure, "again in", pause)
 	}
+	if !l.hopeless(failure) {
+		failure = timedOut(l.client.server, l.client.opt.Timeout, failure)
+	}
 	for _, k := range ended {
-		if permanent(failure) {
-			k.finish(0, failure)
-		} else {
-			k.finish(0, timedOut(l.client.server, l.client.opt.Timeout, failure))
-		}
+		k.finish(0, failure)
 	}
 	return ctx, cancel, pause
 }
@@ -87,7 +86,7 @@ func (l *lane) prepare(failure error) (ctx context.Context, cancel context.Cance
 func (l *lane) expire(failure error) (ended []*Call, until time.Time) {
 	now := time.Now()
 	until = now.Add(attemptLimit)
-	hopeless := failure != nil && (permanent(failure) || l.client.unheardOf(failure))
+	hopeless := l.hopeless(failure)
 	var kept []*Call
 	for _, k := range l.pending {
 		if failure != nil && (hopeless || !now.Before(k.deadline)) {
@@ -103,11 +102,12 @@ func (l *lane) expire(failure error) (ended []*Call, until time.Time) {
 	return ended, until
 }
 
-// unheardOf reports whether err is that the server's name does not exist, and the
-// server never was there.
-func (c *Client) unheardOf(err error) bool {
+// hopeless reports whether another attempt after failure is pointless: the peer does
+// not let us in, is no Chirp server, or was never there and its name does not exist.
+func (l *lane) hopeless(failure error) bool {
+	var r *refusal
 	var dns *net.DNSError
-	return errors.As(err, &dns) && dns.IsNotFound && !c.connected.Load()
+	return errors.As(failure, &r) || errors.As(failure, &dns) && dns.IsNotFound && !l.client.connected.Load()
 }
 
 // try makes one attempt to connect, to reopen the lane's files, and to hand over
@@ -134,16 +134,13 @@ func (l *lane) try(ctx context.Context) error {
 
 // publish makes c the lane's connection.
 func (l *lane) publish(c *conn, files []*reopening) error {
-	type end struct {
-		k   *Call
-		err error
-	}
-	var ended []end
+	var ended []ending
 	l.mu.Lock()
 	if c.lost || l.closed {
 		l.mu.Unlock()
 		return net.ErrClosed
 	}
+	l.client.connected.Store(true)
 	l.conn, l.keeping, l.attempt, l.seen = c, false, nil, 0
 	l.adopt(c, files)
 	every := l.client.opt.keepAlive
@@ -152,14 +149,11 @@ func (l *lane) publish(c *conn, files []*reopening) error {
 	l.pending = nil
 	for _, k := range pending {
 		if over, err := l.submit(k); over {
-			ended = append(ended, end{k, err})
+			ended = append(ended, ending{k, err})
 		}
 	}
 	l.mu.Unlock()
-	l.client.connected.Store(true)
-	for _, e := range ended {
-		e.k.finish(0, e.err)
-	}
+	finish(ended)
 	return nil
 }
 
@@ -184,8 +178,7 @@ func (l *lane) tick(c *conn, every time.Duration) {
 			c.retire()
 			return
 		}
-		k := f.call("fstat", pure, func(fd int64) wire.Request { return &wire.Fstat{FD: fd} })
-		k.read = func(in *conn, _ int64) error { _, err := in.stat(); return err }
+		k := f.fstat().into(new(wire.Stat))
 		k.init(l)
 		_, _ = l.submit(k) // if it is over at once, nobody waits for it
 		calls++

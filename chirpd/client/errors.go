@@ -60,6 +60,9 @@ var (
 	errCaller = errors.New("call was given up")
 )
 
+// errOvertakes is why a write is not sent again.
+var errOvertakes = errors.New("another open file writes to the same file")
+
 type stalled struct{ limit time.Duration }
 
 func (e *stalled) Error() string {
@@ -82,12 +85,15 @@ func (k *Call) fail(err error) error {
 	if path != "" {
 		path = k.lane.client.url(path)
 	}
-	var e *wire.Error
+	if drop, ok := err.(*dropped); ok {
+		err = drop.err
+	}
+	if e, ok := err.(*wire.Error); ok && e.Op == k.op {
+		return &wire.Error{Op: k.op, Path: path, Code: e.Code, Err: e.Err}
+	}
 	var code wire.Code
 	var step *lostStep
 	switch {
-	case errors.As(err, &e) && e.Op == k.op:
-		return &wire.Error{Op: k.op, Path: path, Code: e.Code, Err: e.Err}
 	case errors.As(err, &code):
 		if err == error(code) {
 			err = nil // it says all by itself
@@ -113,21 +119,13 @@ func timedOut(server string, limit time.Duration, err error) error {
 	return &cause{syscall.ETIMEDOUT, fmt.Sprintf("%s has not answered for %v", server, limit), err}
 }
 
-func stale(text string, err error) error {
-	return &cause{syscall.ESTALE, text, err}
-}
+func stale(text string) error { return &cause{syscall.ESTALE, text, nil} }
 
-// refusal is a server that does not let us in, or is not a Chirp server: another
-// attempt to connect is pointless.
+// refusal is a server that does not let us in, or is not a Chirp server.
 type refusal struct{ err error }
 
 func (e *refusal) Error() string { return e.err.Error() }
 func (e *refusal) Unwrap() error { return e.err }
-
-func permanent(err error) bool {
-	var r *refusal
-	return errors.As(err, &r)
-}
 
 // fromNetwork reports whether err came from the connection, not from what the peer
 // said on it.

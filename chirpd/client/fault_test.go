@@ -48,6 +48,7 @@ func TestStalledServer(t *testing.T) {
 
 // TestWaitsForServer: a server that is away for less than Timeout is waited for.
 func TestWaitsForServer(t *testing.T) {
+	t.Parallel()
 	chirptest.Both(t, func(t *testing.T, p *chirptest.Peer) {
 		c := dial(t, p.Addr, client.Options{})
 		ctx := within(t)
@@ -203,14 +204,14 @@ func TestSlowLink(t *testing.T) {
 	t.Parallel()
 	p := chirptest.Server(t)
 	relay := chirptest.NewRelay(t, p.Addr)
-	c := dial(t, relay.Addr, client.Options{Stall: 150 * time.Millisecond, Timeout: -1})
+	c := dial(t, relay.Addr, client.Options{Stall: 500 * time.Millisecond})
 	ctx := within(t)
 	data := bytes.Repeat([]byte("slow"), 1<<20/4)
 	f, err := c.Open(ctx, "/f", create, 0o644)
 	ok(t, err)
 	before := relay.Conns()
-	relay.SetRate(chirptest.Up, 2<<20)
-	relay.SetRate(chirptest.Down, 2<<20)
+	relay.SetRate(chirptest.Up, 1<<20)
+	relay.SetRate(chirptest.Down, 1<<20)
 	_, err = f.Pwrite(ctx, data, 0)
 	ok(t, err)
 	got := make([]byte, len(data))
@@ -222,6 +223,7 @@ func TestSlowLink(t *testing.T) {
 	if n := relay.Conns() - before; n != 0 {
 		t.Errorf("%d connections were made anew", n)
 	}
+	data = data[:200<<10]
 	ok(t, c.Putfile(ctx, "/g", 0o644, int64(len(data)), bytes.NewReader(data)))
 	var b bytes.Buffer
 	_, err = c.Getfile(ctx, "/g", &b)
@@ -235,6 +237,7 @@ func TestSlowLink(t *testing.T) {
 // TestKeepAlive: a connection is kept while files are open on it, and let go when
 // nothing needs it.
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	pings, ended := 0, make(chan struct{})
 	addr := chirptest.Scripted(t, func(c *chirptest.ScriptedConn) {

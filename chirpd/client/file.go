@@ -42,8 +42,7 @@ func (c *Client) Open(ctx context.Context, path string, flags wire.OpenFlags, mo
 	}
 	k := c.call("open", path, twice, &wire.Open{Path: path, Flags: flags, Mode: mode})
 	k.read = func(in *conn, fd int64) error { return f.born(in, k, fd) }
-	f.lane.start(k)
-	if _, err := k.wait(ctx); err != nil {
+	if _, err := f.lane.run(ctx, k); err != nil {
 		if f.lane.has(f) {
 			f.StartClose()
 		} else {
@@ -137,7 +136,9 @@ func (f *File) changed(end int64) {
 // sent at once, together with what else was just started. p belongs to the call until
 // it is done. The answer is the count; fewer than asked for are not the end of the
 // file, only zero is.
-func (f *File) StartPread(p []byte, off int64) *Call {
+func (f *File) StartPread(p []byte, off int64) *Call { return f.lane.start(f.pread(p, off)) }
+
+func (f *File) pread(p []byte, off int64) *Call {
 	p = p[:min(len(p), wire.MaxData)]
 	k := f.call("pread", pure, func(fd int64) wire.Request {
 		return &wire.Pread{FD: fd, Length: int64(len(p)), Offset: off}
@@ -148,14 +149,15 @@ func (f *File) StartPread(p []byte, off int64) *Call {
 		}
 		return in.fill(k, p[:n])
 	}
-	f.lane.start(k)
 	return k
 }
 
 // StartPwrite starts writing p, at most wire.MaxData bytes of it, at off, or at the
 // end of a file that was opened to append. p belongs to the call until it is done.
 // The answer is the count, which may be less than len(p).
-func (f *File) StartPwrite(p []byte, off int64) *Call {
+func (f *File) StartPwrite(p []byte, off int64) *Call { return f.lane.start(f.pwrite(p, off)) }
+
+func (f *File) pwrite(p []byte, off int64) *Call {
 	p = p[:min(len(p), wire.MaxData)]
 	twice := again
 	if f.flags&wire.OpenAppend != 0 {
@@ -180,23 +182,23 @@ func (f *File) StartPwrite(p []byte, off int64) *Call {
 			f.changed(off + n)
 		}
 	}
-	f.lane.start(k)
 	return k
 }
 
 // StartFsync starts putting on the server's disk what was acknowledged before.
-func (f *File) StartFsync() *Call {
+func (f *File) StartFsync() *Call { return f.lane.start(f.fsync()) }
+
+func (f *File) fsync() *Call {
 	f.mu.Lock()
 	acked := f.acked
 	f.mu.Unlock()
 	k := f.call("fsync", pure, func(fd int64) wire.Request { return &wire.Fsync{FD: fd} })
-	k.slow = true
+	k.slow = slowDisk
 	k.then = func(_ int64, err error) {
 		if err == nil {
 			f.sync(acked)
 		}
 	}
-	f.lane.start(k)
 	return k
 }
 
@@ -216,10 +218,9 @@ func (f *File) sync(acked int64) {
 func (f *File) StartClose() *Call {
 	k := f.call("close", pure, func(fd int64) wire.Request { return &wire.Close{FD: fd} })
 	k.closing = true
-	k.slow = true
+	k.slow = slowDisk
 	k.then = func(int64, error) { f.lane.forget(f) }
-	f.lane.start(k)
-	return k
+	return f.lane.start(k)
 }
 
 // forget takes a closed file out of the books.
@@ -238,7 +239,7 @@ func (f *File) Pread(ctx context.Context, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	n, err := f.StartPread(p, off).wait(ctx)
+	n, err := f.lane.run(ctx, f.pread(p, off))
 	return int(n), err
 }
 
@@ -246,7 +247,7 @@ func (f *File) Pread(ctx context.Context, p []byte, off int64) (int, error) {
 // error, n bytes were written, and more may have been.
 func (f *File) Pwrite(ctx context.Context, p []byte, off int64) (n int, err error) {
 	for n < len(p) {
-		m, err := f.StartPwrite(p[n:], off+int64(n)).wait(ctx)
+		m, err := f.lane.run(ctx, f.pwrite(p[n:], off+int64(n)))
 		if err != nil {
 			return n, err
 		}
@@ -257,7 +258,7 @@ func (f *File) Pwrite(ctx context.Context, p []byte, off int64) (n int, err erro
 
 // Fsync puts on the server's disk what was written. It fails when that may be gone.
 func (f *File) Fsync(ctx context.Context) error {
-	_, err := f.StartFsync().wait(ctx)
+	_, err := f.lane.run(ctx, f.fsync())
 	return err
 }
 
@@ -268,18 +269,10 @@ func (f *File) Close(ctx context.Context) error {
 }
 
 // Fstat asks for the file's attributes.
-func (f *File) Fstat(ctx context.Context) (wire.Stat, error) {
-	var st wire.Stat
-	k := f.call("fstat", pure, func(fd int64) wire.Request { return &wire.Fstat{FD: fd} })
-	k.read = func(in *conn, _ int64) (err error) {
-		st, err = in.stat()
-		return err
-	}
-	f.lane.start(k)
-	if _, err := k.wait(ctx); err != nil {
-		return wire.Stat{}, err
-	}
-	return st, nil
+func (f *File) Fstat(ctx context.Context) (wire.Stat, error) { return f.lane.runStat(ctx, f.fstat()) }
+
+func (f *File) fstat() *Call {
+	return f.call("fstat", pure, func(fd int64) wire.Request { return &wire.Fstat{FD: fd} })
 }
 
 // Ftruncate makes the file length bytes long.
@@ -291,15 +284,13 @@ func (f *File) Ftruncate(ctx context.Context, length int64) error {
 			f.client.shrunk(func(g *File) bool { return g.opened.Dev == f.opened.Dev && g.opened.Ino == f.opened.Ino }, length)
 		}
 	}
-	f.lane.start(k)
-	_, err := k.wait(ctx)
+	_, err := f.lane.run(ctx, k)
 	return err
 }
 
 // Fchmod sets the file's permissions.
 func (f *File) Fchmod(ctx context.Context, mode int64) error {
 	k := f.call("fchmod", again, func(fd int64) wire.Request { return &wire.Fchmod{FD: fd, Mode: mode} })
-	f.lane.start(k)
-	_, err := k.wait(ctx)
+	_, err := f.lane.run(ctx, k)
 	return err
 }

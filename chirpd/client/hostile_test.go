@@ -22,6 +22,7 @@ import (
 // TestHostileServer answers what the protocol does not allow: each is an EIO of the
 // call that met it, at once, and the next call works.
 func TestHostileServer(t *testing.T) {
+	t.Parallel()
 	stat := func(ctx context.Context, c *client.Client) error {
 		_, err := c.Stat(ctx, "/f")
 		return err
@@ -159,6 +160,7 @@ func TestNotLetIn(t *testing.T) {
 // TestNameUnknown: a name that does not exist is an error at once, unless the server
 // was there before.
 func TestNameUnknown(t *testing.T) {
+	t.Parallel()
 	p := chirptest.Server(t)
 	_, port, _ := net.SplitHostPort(p.Addr)
 	var known atomic.Bool
@@ -188,6 +190,7 @@ func TestNameUnknown(t *testing.T) {
 // TestFailAtOnce: with a negative Timeout a server that is away is an error with the
 // first attempt, and one that dropped us is not.
 func TestFailAtOnce(t *testing.T) {
+	t.Parallel()
 	p := chirptest.Server(t)
 	c := dial(t, p.Addr, client.Options{Timeout: -1})
 	_, err := c.Stat(within(t), "/")
@@ -216,6 +219,28 @@ func TestListingWithLineFeeds(t *testing.T) {
 	ok(t, err)
 	if len(entries) != 2 || entries[0].Name != "a\nb\nc" || entries[1].Name != "d" || entries[1].Size != 10 {
 		t.Errorf("entries are %+v", entries)
+	}
+}
+
+// TestGetfileTooBig: a file far larger than the buffer is not read to its end.
+func TestGetfileTooBig(t *testing.T) {
+	addr := chirptest.Scripted(t, func(c *chirptest.ScriptedConn) {
+		c.Request()
+		if c.Number == 1 {
+			c.Send("1000000000\nsome of it\n0\n")
+		} else {
+			c.Send("2\nok")
+		}
+		c.Request()
+	})
+	c := dial(t, addr, byAddress())
+	buf := make([]byte, 10)
+	_, err := c.GetfileMax(within(t), "/big", buf)
+	fails(t, err, syscall.EFBIG)
+	n, err := c.GetfileMax(within(t), "/small", buf)
+	ok(t, err)
+	if string(buf[:n]) != "ok" {
+		t.Errorf("the next file is %q", buf[:n])
 	}
 }
 

@@ -118,8 +118,7 @@ func (c *conn) reply(k *Call, line []byte) error {
 		failed = wire.Code(n)
 	} else if k.read != nil {
 		failed = k.read(c, n)
-		var e *wire.Error
-		if failed != nil && !errors.As(failed, &e) {
+		if _, inStep := failed.(*wire.Error); failed != nil && !inStep {
 			return failed
 		}
 	}
@@ -267,9 +266,7 @@ func (c *conn) look() {
 	}
 	limit := c.lane.client.opt.Stall
 	every := limit / 8
-	if head.slow {
-		limit *= patience
-	}
+	limit *= time.Duration(max(head.slow, 1))
 	if now.at.Sub(c.last.at) >= limit-every {
 		c.err = &stalled{limit}
 		_ = c.nc.Close()

@@ -46,8 +46,8 @@ func newLane(c *Client) *lane {
 	return l
 }
 
-// start takes a call.
-func (l *lane) start(k *Call) {
+// start takes a call, and returns it.
+func (l *lane) start(k *Call) *Call {
 	k.init(l)
 	l.mu.Lock()
 	var over bool
@@ -66,6 +66,18 @@ func (l *lane) start(k *Call) {
 	if over {
 		k.finish(0, err)
 	}
+	return k
+}
+
+// run starts a call and waits for it, unless ctx has ended before.
+func (l *lane) run(ctx context.Context, k *Call) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		k.init(l)
+		k.finish(0, err)
+		return k.n, k.err
+	}
+	l.start(k)
+	return k.wait(ctx)
 }
 
 // submit gives a call to the connection, or keeps it for the next one. over says
@@ -84,8 +96,12 @@ func (l *lane) submit(k *Call) (over bool, err error) {
 		return true, f.stale
 	}
 	if l.conn != nil {
-		if k.file != nil && k.file.on != l.conn {
-			return true, stale("not open on this connection", nil)
+		switch f := k.file; {
+		case f == nil:
+		case f.on != l.conn:
+			return true, stale("not open on this connection")
+		case k.sent && k.replay == again && l.client.othersWrite(f):
+			return true, unknownOutcome(k.op, errOvertakes)
 		}
 		if err := l.conn.enqueue(k); !errors.Is(err, errDown) {
 			return err != nil, err
@@ -123,28 +139,23 @@ func (l *lane) abandon(k *Call) *conn {
 	k.mu.Lock()
 	k.abandoned = true
 	k.mu.Unlock()
-	for i := range l.pending {
-		if l.pending[i] == k {
-			l.pending = append(l.pending[:i], l.pending[i+1:]...)
-			if len(l.pending) == 0 && l.attempt != nil {
-				l.attempt()
-			}
-			l.mu.Unlock()
-			k.finish(0, errCaller)
-			return nil
-		}
+	i := slices.Index(l.pending, k)
+	if i < 0 {
+		defer l.mu.Unlock()
+		return k.conn
 	}
-	defer l.mu.Unlock()
-	return k.conn
+	l.pending = slices.Delete(l.pending, i, i+1)
+	if len(l.pending) == 0 && l.attempt != nil {
+		l.attempt()
+	}
+	l.mu.Unlock()
+	k.finish(0, errCaller)
+	return nil
 }
 
 // lost takes back what a connection that has ended did not answer.
 func (l *lane) lost(c *conn, orphans []*Call, cause error) {
-	type end struct {
-		k   *Call
-		err error
-	}
-	var ended []end
+	var ended []ending
 	l.mu.Lock()
 	c.lost = true
 	own := l.conn == c
@@ -158,12 +169,12 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 	}
 	var kept []*Call
 	for i, k := range orphans {
-		if i == 0 {
+		if k.sent = k.sent || c.written.Load() >= k.lineEnd; k.sent && i == 0 {
 			k.losses++
 		}
 		over, err := l.closedAnyhow(k, kept), error(nil)
 		if !over {
-			over, err = l.judge(c, k, cause)
+			over, err = l.judge(k, c, cause)
 		}
 		if !over && own {
 			k.conn = nil
@@ -173,7 +184,7 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 		if !over {
 			err = cause
 		}
-		ended = append(ended, end{k, err})
+		ended = append(ended, ending{k, err})
 	}
 	l.pending = append(kept, l.pending...)
 	l.keep()
@@ -181,15 +192,25 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 	if own && !errors.Is(cause, errIdle) && !errors.Is(cause, errCaller) && !errors.Is(cause, net.ErrClosed) {
 		l.client.opt.Log.Info("connection lost", "server", l.client.server, "cause", cause, "waiting", len(kept), "failed", len(ended))
 	}
+	finish(ended)
+}
+
+// ending is a call with what it failed with, or nil.
+type ending struct {
+	call *Call
+	err  error
+}
+
+// finish finishes calls, which must not happen under a lock.
+func finish(ended []ending) {
 	for _, e := range ended {
-		e.k.finish(0, e.err)
+		e.call.finish(0, e.err)
 	}
 }
 
 // judge decides whether a call whose connection was lost is over, and with which
 // error; otherwise it may be sent again. l.mu is held.
-func (l *lane) judge(c *conn, k *Call, cause error) (over bool, err error) {
-	sent := c.written.Load() >= k.lineEnd
+func (l *lane) judge(k *Call, c *conn, cause error) (over bool, err error) {
 	switch {
 	case k.fatal != nil:
 		return true, k.fatal
@@ -199,9 +220,7 @@ func (l *lane) judge(c *conn, k *Call, cause error) (over bool, err error) {
 		return true, net.ErrClosed
 	case k.bound:
 		return true, cause
-	case sent && (k.replay == once || k.replay == again && !endedByServer(cause)):
-		return true, unknownOutcome(k.op, cause)
-	case sent && k.replay == again && k.file != nil && l.client.othersWrite(k.file):
+	case k.sent && (k.replay == once || k.replay == again && !endedByServer(cause)):
 		return true, unknownOutcome(k.op, cause)
 	case k.losses > maxLosses:
 		return true, unknownOutcome(k.op, cause)

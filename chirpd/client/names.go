@@ -14,8 +14,7 @@ func (c *Client) call(op, path string, twice replay, r wire.Request) *Call {
 
 // do runs a call on the connection for paths.
 func (c *Client) do(ctx context.Context, k *Call) (int64, error) {
-	c.names.start(k)
-	return k.wait(ctx)
+	return c.names.run(ctx, k)
 }
 
 // change runs a call that changes something and has no answer but success.
@@ -28,9 +27,12 @@ func (c *Client) change(ctx context.Context, path string, twice replay, r wire.R
 func (c *Client) alone(ctx context.Context, k *Call) (int64, error) {
 	l := c.lend()
 	defer c.bringBack(l)
-	k.slow = true
-	l.start(k)
-	n, err := k.Wait(ctx)
+	k.slow = slowWork
+	if err := ctx.Err(); err != nil {
+		k.init(l)
+		return 0, k.fail(err)
+	}
+	n, err := l.start(k).Wait(ctx)
 	if err != nil && ctx.Err() != nil {
 		if in := l.abandon(k); in != nil {
 			in.shut(errCaller)
@@ -40,42 +42,51 @@ func (c *Client) alone(ctx context.Context, k *Call) (int64, error) {
 	return n, err
 }
 
-// StartStat starts Stat. st belongs to the call until it is done, and counts when
-// it has not failed.
-func (c *Client) StartStat(path string, st *wire.Stat) *Call {
-	return c.startStat(c.call("stat", path, pure, &wire.StatPath{Path: path}), st)
+func (c *Client) statCall(path string) *Call {
+	return c.call("stat", path, pure, &wire.StatPath{Path: path})
 }
 
-// StartLstat starts Lstat, as StartStat does Stat.
-func (c *Client) StartLstat(path string, st *wire.Stat) *Call {
-	return c.startStat(c.call("lstat", path, pure, &wire.Lstat{Path: path}), st)
+func (c *Client) lstatCall(path string) *Call {
+	return c.call("lstat", path, pure, &wire.Lstat{Path: path})
 }
 
-func (c *Client) startStat(k *Call, st *wire.Stat) *Call {
+// into makes a stat line the answer to k.
+func (k *Call) into(st *wire.Stat) *Call {
 	k.read = func(in *conn, _ int64) (err error) {
 		*st, err = in.stat()
 		return err
 	}
-	c.names.start(k)
 	return k
+}
+
+// runStat runs a call that is answered by a stat line.
+func (l *lane) runStat(ctx context.Context, k *Call) (wire.Stat, error) {
+	st := new(wire.Stat)
+	if _, err := l.run(ctx, k.into(st)); err != nil {
+		return wire.Stat{}, err
+	}
+	return *st, nil
+}
+
+// StartStat starts Stat. st belongs to the call until it is done, and counts when
+// it has not failed.
+func (c *Client) StartStat(path string, st *wire.Stat) *Call {
+	return c.names.start(c.statCall(path).into(st))
+}
+
+// StartLstat starts Lstat, as StartStat does Stat.
+func (c *Client) StartLstat(path string, st *wire.Stat) *Call {
+	return c.names.start(c.lstatCall(path).into(st))
 }
 
 // Stat asks for the attributes of what path leads to; links are followed.
 func (c *Client) Stat(ctx context.Context, path string) (wire.Stat, error) {
-	return waitStat(ctx, c.StartStat, path)
+	return c.names.runStat(ctx, c.statCall(path))
 }
 
 // Lstat asks for the attributes of path itself, be it a link.
 func (c *Client) Lstat(ctx context.Context, path string) (wire.Stat, error) {
-	return waitStat(ctx, c.StartLstat, path)
-}
-
-func waitStat(ctx context.Context, start func(string, *wire.Stat) *Call, path string) (wire.Stat, error) {
-	st := new(wire.Stat)
-	if _, err := start(path, st).wait(ctx); err != nil {
-		return wire.Stat{}, err
-	}
-	return *st, nil
+	return c.names.runStat(ctx, c.lstatCall(path))
 }
 
 // Statfs asks for the space of the file system behind path.

@@ -101,7 +101,7 @@ func TestTurns(t *testing.T) {
 		_, err = c.Stat(ctx, "/")
 		ok(t, err)
 
-		relay.SetDelay(10 * time.Millisecond)
+		relay.SetDelay(40 * time.Millisecond)
 		turns := func(what string, want int, do func()) {
 			before := relay.Turns()
 			do()
@@ -159,7 +159,7 @@ func TestTurns(t *testing.T) {
 func TestHandshakeTurns(t *testing.T) {
 	chirptest.Both(t, func(t *testing.T, p *chirptest.Peer) {
 		relay := chirptest.NewRelay(t, p.Addr)
-		relay.SetDelay(10 * time.Millisecond)
+		relay.SetDelay(40 * time.Millisecond)
 		c := dial(t, relay.Addr, client.Options{})
 		_, err := c.Stat(within(t), "/")
 		ok(t, err)
@@ -188,6 +188,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 // TestSlowWriter: who takes his time with one file holds nobody up, and is not taken
 // for a server that has stalled.
 func TestSlowWriter(t *testing.T) {
+	t.Parallel()
 	chirptest.Both(t, func(t *testing.T, p *chirptest.Peer) {
 		c := dial(t, p.Addr, client.Options{Stall: 100 * time.Millisecond})
 		ctx := within(t)

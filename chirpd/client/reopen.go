@@ -80,7 +80,7 @@ func (r *reopening) check() error {
 	case !errors.As(err, &refused) || !answered(refused.Code):
 		return err
 	}
-	r.stale = stale("cannot be opened again after the connection was lost", refused.Code)
+	r.stale = stale("cannot be opened again after the connection was lost: " + refused.Code.Error())
 	return nil
 }
 
@@ -102,13 +102,13 @@ func (f *File) differs(st *wire.Stat) error {
 	old := &f.opened
 	switch {
 	case st.Dev != old.Dev || st.Ino != old.Ino:
-		return stale("another file is there now", nil)
+		return stale("another file is there now")
 	case st.Mode&wire.ModeType != old.Mode&wire.ModeType:
-		return stale("a file of another kind is there now", nil)
+		return stale("a file of another kind is there now")
 	case st.Ctime < old.Ctime:
-		return stale("an older file is there now", nil)
+		return stale("an older file is there now")
 	case st.Size < f.end:
-		return stale(fmt.Sprintf("the server has lost data: %d bytes are left of %d", st.Size, f.end), nil)
+		return stale(fmt.Sprintf("the server has lost data: %d bytes are left of %d", st.Size, f.end))
 	}
 	return nil
 }

@@ -219,6 +219,7 @@ func testReopenClosed(t *testing.T, ctx context.Context, c *client.Client, p *ch
 // TestServerGone is case 33: the server dies after the last write and does not come
 // back; fsync and close fail.
 func TestServerGone(t *testing.T) {
+	t.Parallel()
 	p := chirptest.Server(t)
 	c := dial(t, p.Addr, client.Options{Timeout: 200 * time.Millisecond})
 	ctx := within(t)
@@ -235,6 +236,7 @@ func TestServerGone(t *testing.T) {
 // TestRenameUnderReconnect: a file that moves while its connection comes back is
 // found.
 func TestRenameUnderReconnect(t *testing.T) {
+	t.Parallel()
 	renamed := make(gate)
 	rest := &failing{}
 	addr := chirptest.Scripted(t, func(c *chirptest.ScriptedConn) {

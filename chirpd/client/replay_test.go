@@ -210,6 +210,7 @@ func TestReplays(t *testing.T) {
 // TestUnsent: what did not leave is sent on the next connection, in order, be it
 // never so dangerous to repeat.
 func TestUnsent(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var seen []string
 	queued := make(gate)
@@ -263,6 +264,7 @@ func TestUnsent(t *testing.T) {
 // TestPoison: a request that ends every connection is not sent for ever, and does not
 // take others with it.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	s := &failing{victim: "getacl", end: true, times: 1000}
 	c := dial(t, chirptest.Scripted(t, s.serve), byAddress())
 	stats := make(chan error)

@@ -55,6 +55,10 @@ const drainLimit = 1 << 20
 // pipelined with others. buf belongs to the call until it is done. A file that is
 // larger is TooBig (EFBIG).
 func (c *Client) StartGetfile(path string, buf []byte) *Call {
+	return c.whole.start(c.getfileCall(path, buf))
+}
+
+func (c *Client) getfileCall(path string, buf []byte) *Call {
 	k := c.call("getfile", path, pure, &wire.Getfile{Path: path})
 	k.read = func(in *conn, n int64) error {
 		if n <= int64(len(buf)) {
@@ -70,14 +74,13 @@ func (c *Client) StartGetfile(path string, buf []byte) *Call {
 		}
 		return big
 	}
-	c.whole.start(k)
 	return k
 }
 
 // GetfileMax reads the whole file at path into buf and returns its size, as
 // StartGetfile does.
 func (c *Client) GetfileMax(ctx context.Context, path string, buf []byte) (int64, error) {
-	return c.StartGetfile(path, buf).wait(ctx)
+	return c.whole.run(ctx, c.getfileCall(path, buf))
 }
 
 // Putfile makes the file at path of size bytes from r, with the permissions mode, on
