@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,8 +26,12 @@ const maxACL = 1 << 20
 const maxCachedACLs = 8192
 
 // settled is how old a change must be before an ACL is kept: within one tick of the
-// file system's clock a second change may leave the same stamp.
-const settled = 50_000_000 // nanoseconds
+// file system's clock a second change may leave the same stamp. Some file systems count
+// whole seconds, even two at a time.
+const (
+	settled       = 50 * time.Millisecond
+	settledCoarse = 2500 * time.Millisecond
+)
 
 // aclSource finds the ACL that holds in a directory. It is safe for concurrent use.
 type aclSource struct {
@@ -115,7 +120,11 @@ func isSettled(i *confine.Info) bool {
 	if unix.ClockGettime(unix.CLOCK_REALTIME, &now) != nil {
 		return false
 	}
-	return now.Nano()-i.Ctime.Nano() > settled
+	age := time.Duration(now.Nano() - i.Ctime.Nano())
+	if i.Ctime.Nsec == 0 {
+		return age > settledCoarse
+	}
+	return age > settled
 }
 
 // builtinACL gives everything to the user who runs the server and to the owner of

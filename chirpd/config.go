@@ -17,7 +17,8 @@ type Config struct {
 	// ReadOnly refuses every change.
 	ReadOnly bool
 
-	// Verifiers are the ways to authenticate, beside tickets.
+	// Verifiers are the ways to authenticate, beside tickets, for which the server
+	// has its own.
 	Verifiers []auth.Verifier
 	// Tickets lets clients in by ticket and register tickets. It needs StateDir.
 	Tickets bool
@@ -80,6 +81,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("chirpd: no way to authenticate, so nobody could use %s", c.Root)
 	case c.Tickets && c.StateDir == "":
 		return fmt.Errorf("chirpd: tickets need a state directory to be kept in")
+	}
+	for _, v := range c.Verifiers {
+		if v.Name() == ticketMethod {
+			return fmt.Errorf("chirpd: the verifier for tickets is the server's own (Config.Tickets)")
+		}
 	}
 	if _, err := acl.Parse([]byte(c.DefaultACL)); err != nil {
 		return fmt.Errorf("chirpd: default ACL: %w", err)

@@ -25,6 +25,7 @@ func TestNewRefuses(t *testing.T) {
 		"root that is missing":  func(c *chirpd.Config) { c.Root = filepath.Join(dir, "nope") },
 		"nobody could come in":  func(c *chirpd.Config) { c.Verifiers = nil },
 		"tickets without state": func(c *chirpd.Config) { c.Tickets = true },
+		"a ticket verifier":     func(c *chirpd.Config) { c.Verifiers = append(c.Verifiers, auth.TicketVerifier(nil)) },
 		"default ACL":           func(c *chirpd.Config) { c.DefaultACL = "unix:x rwz\n" },
 		"state that is a file":  func(c *chirpd.Config) { c.Tickets, c.StateDir = true, "/dev/null" },
 	} {
