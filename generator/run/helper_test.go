@@ -25,8 +25,30 @@ type helperSpec struct {
 	Preserve  bool
 	Connect   time.Duration
 	Server    time.Duration
-	LogTo     string // where the log goes
-	ErrorTo   string // where the error goes, if there is one
+	Exec      *execSpec // Exec instead of Run
+	LogTo     string    // where the log goes
+	ErrorTo   string    // where the error goes, if there is one
+}
+
+// execSpec is what a helper process does that is the `skeletonkey exec` of a test.
+type execSpec struct {
+	Mounts []ExecMount
+	Argv   []string
+	Auth   string
+	NoPID  bool
+}
+
+// run runs the command, with what it shares with a job.
+func (e *execSpec) run(o Options) (int, error) {
+	x := ExecOptions{
+		Mounts: e.Mounts, Argv: e.Argv, Auth: e.Auth, NoPIDNamespace: e.NoPID,
+		ConnectTimeout: o.ConnectTimeout, ServerTimeout: o.ServerTimeout,
+		Log: o.Log, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Signals: o.Signals,
+	}
+	if o.Ticket != nil {
+		x.Tickets = []*auth.Ticket{o.Ticket}
+	}
+	return Exec(context.Background(), x)
 }
 
 // helper runs a job as the command does.
@@ -60,7 +82,12 @@ func helper(file string) int {
 			return 97
 		}
 	}
-	code, err := Run(context.Background(), o)
+	var code int
+	if spec.Exec != nil {
+		code, err = spec.Exec.run(o)
+	} else {
+		code, err = Run(context.Background(), o)
+	}
 	if err != nil {
 		_ = os.WriteFile(spec.ErrorTo, []byte(err.Error()), 0o644)
 	}

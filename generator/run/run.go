@@ -70,7 +70,7 @@ func checkTicket(j *job.Job, t *auth.Ticket, now time.Time) error {
 		return errors.New("the ticket is not the one that the job was made with; generate the job again")
 	case t.Server == "" || !t.BoundTo(j.Server):
 		return fmt.Errorf("the ticket is for the server %q, the job's data is on %s; generate the job again", t.Server, j.Server)
-	case t.Expired(now), j.Ticket.Expired(now.Add(-auth.Leeway)):
+	case t.Expired(now), now.After(time.Unix(j.Ticket.Expires, 0).Add(auth.Leeway)):
 		return fmt.Errorf("the ticket ended at %s; generate the job again", time.Unix(j.Ticket.Expires, 0).UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -147,8 +147,12 @@ func (c *MountConfig) ask(ctx context.Context, methods []auth.Method, log *slog.
 		if err == nil && !stats[i].IsDir() {
 			err = &wire.Error{Op: "stat", Path: "chirp://" + c.Server + dir, Code: wire.NotDir}
 		}
+		code := serverCode(err)
+		if errors.Is(err, wire.NotAuthorized) { // what is missing is forbidden, too, where the parent is
+			err = fmt.Errorf("%w: this directory is not open to you, or no longer there", err)
+		}
 		if err != nil {
-			return &Failure{serverCode(err), err}
+			return &Failure{code, err}
 		}
 	}
 	return nil
