@@ -17,5 +17,7 @@
 // Limits: a proxy that no_proxy excludes is recognised by names, not by networks (10.0.0.0/8). Shells
 // that keep here-documents in files (mksh, zsh, older bash) hold the ticket for a moment in a file of
 // mode 0600 in the directory for temporary files. A script killed outright (SIGKILL) ends its fetch a
-// second later.
+// second later; when its whole process group is killed at once, the next job of that user sweeps what
+// is left. posh and mksh can miss a signal that comes just as they begin to wait, and answer it when
+// the fetch ends.
 package generator

@@ -132,7 +132,7 @@ func TestStalledDownload(t *testing.T) {
 			n.only(tool, "sha256sum")
 			n.tweak = []string{"sk_patience=60", "sk_patience=2", "sk_pauses='1 3 0'", "sk_pauses=0"}
 			n.job.Runtime.Location = web.URL + "/hang/" + t.Name()
-			if code, said := n.run(); code != 69 || !strings.Contains(said, "exit code 143") {
+			if code, said := n.run(); code != 69 || !strings.Contains(said, "exit code 137") {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		})

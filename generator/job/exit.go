@@ -8,7 +8,7 @@ const (
 	ExitBadDownload   = 65  // a checksum does not fit, or an archive is refused: final
 	ExitUnreachable   = 69  // the data server or the web server cannot be reached: retryable
 	ExitInternal      = 70  // a fault of ours: final
-	ExitNoMount       = 71  // no way to mount on this node: another node may have one
+	ExitNoMount       = 71  // this node cannot do it: no way to mount, no runtime for its machine, no tool to fetch with; another node may
 	ExitNoScratch     = 73  // no scratch directory or cache can be made: another node may do
 	ExitNotWritten    = 74  // data could not be written back: retryable
 	ExitTemporary     = 75  // a temporary failure: retryable

@@ -2,13 +2,17 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"skeletonkey/chirpd/chirptest"
+	"skeletonkey/chirpd/client"
 	"skeletonkey/generator/job"
 )
 
@@ -31,6 +35,22 @@ func TestWholeJob(t *testing.T) {
 		n.holds("/out/args", "a b c\n")
 		n.holds("/out/by-mount", "deep\n")
 	})
+}
+
+// TestRealServer: the same on Debian's chirp_server.
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, script(`cat in/data && cp in/data out/copy && echo more >>out/copy && mv out/copy out/moved && ls out`))
+	n.peer = chirptest.RealServer(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c := client.New(n.peer.Addr, client.Options{})
+	defer c.Close()
+	check(t, c.Mkdir(ctx, "/in", 0o755))
+	check(t, c.Mkdir(ctx, "/out", 0o755))
+	check(t, c.Putfile(ctx, "/in/data", 0o644, 6, strings.NewReader("input\n")))
+	n.run(n.dataJob(), how{}).expect(t, 0, "input\nmoved\n")
+	n.holds("/out/moved", "input\nmore\n")
 }
 
 // TestNestedDirectories: directories in one another are one file system, in which

@@ -49,7 +49,7 @@ SKELETONKEY_USAGE
 
 # --- ends ---
 
-# sk_unguard calls off sk_watch.
+# sk_unguard calls off sk_watch, whose process is gone: should TERM get lost it ends by itself.
 sk_unguard() {
 	[ -n "$sk_guard" ] || return 0
 	kill "$sk_guard" 2>/dev/null
@@ -60,12 +60,12 @@ sk_unguard() {
 # sk_drop ends what runs and removes what is unfinished.
 sk_drop() {
 	[ "$sk_child" != new ] || sk_child=${!:-}
-	sk_unguard
 	if [ -n "$sk_child" ]; then
-		kill "$sk_child" 2>/dev/null
+		kill -9 "$sk_child" 2>/dev/null # a shell that is just starting it may lose any other signal
 		wait "$sk_child" 2>/dev/null
 	fi
 	sk_child=
+	sk_unguard
 	[ -z "$sk_temp" ] || rm -f "$sk_temp"
 	[ -z "$sk_lock" ] || rm -f "$sk_lock"
 	sk_temp='' sk_lock=''
@@ -269,14 +269,14 @@ sk_watch() {
 	trap 'kill $sk_nap; exit 0' TERM
 	while kill -0 "$1"; do
 		if ! kill -0 "$$"; then
-			kill "$1"
+			kill -9 "$1"
 			rm -f "$sk_temp" "$sk_lock"
 			exit 0
 		fi
 		sk_got=$(wc -c <"$sk_temp")
 		sk_still=$((sk_still + 1))
 		[ "$sk_got" = "$sk_before" ] || sk_still=0
-		[ "$sk_still" -lt "$sk_patience" ] || kill "$1"
+		[ "$sk_still" -lt "$sk_patience" ] || kill -9 "$1"
 		sk_before=$sk_got
 		sleep 1 &
 		sk_nap=$!
