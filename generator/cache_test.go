@@ -199,6 +199,7 @@ func TestCachePlaces(t *testing.T) {
 		want string
 	}{
 		"SKELETONKEY_CACHE":   {[]string{"SKELETONKEY_CACHE=@/own/cache", "XDG_CACHE_HOME=@/xdg", "HOME=@/home"}, "own/cache"},
+		"slash at the end":    {[]string{"SKELETONKEY_CACHE=@/own/cache/"}, "own/cache"},
 		"XDG_CACHE_HOME":      {[]string{"XDG_CACHE_HOME=@/xdg/made", "HOME=@/home"}, "xdg/made/skeletonkey"},
 		"HOME":                {[]string{"HOME=@/home", "TMPDIR=@/tmp"}, "home/.cache/skeletonkey"},
 		"no HOME":             {[]string{"TMPDIR=@/tmp"}, "tmp/skeletonkey-UID"},

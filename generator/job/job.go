@@ -79,8 +79,3 @@ type Ticket struct {
 	Digest  string `json:"digest,omitempty"`  // 32 lower-case hex digits; empty: no ticket
 	Expires int64  `json:"expires,omitempty"` // seconds since 1970 UTC
 }
-
-// Expired reports whether the ticket has ended at the given time; a Job without ticket has none to end.
-func (t Ticket) Expired(now time.Time) bool {
-	return t.Digest != "" && now.Unix() >= t.Expires
-}

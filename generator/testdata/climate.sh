@@ -406,6 +406,7 @@ sk_find_runtime() {
 	else
 		sk_cache=
 	fi
+	sk_cache=${sk_cache%/}
 	if [ -n "$sk_cache" ]; then
 		[ -d "${sk_cache%/*}" ] || (umask 077 && mkdir -p "${sk_cache%/*}") 2>/dev/null
 		sk_runtime_in "$sk_cache" && return
