@@ -52,8 +52,10 @@
 // signal that the whole process group got (Ctrl-C on a terminal, kill -- -PGID)
 // has reached the command already; the inner, a member of the group as well,
 // sees that it got one itself and does not repeat it. A signal to the outer
-// alone is therefore held back for a tenth of a second. Before the command has
-// started, HUP, INT, QUIT and TERM end the preparations, others wait for it.
+// alone is therefore held back for a tenth of a second. (It is the safest that
+// can be had: a process that starves for longer can take the one for the other.)
+// Before the command has started, HUP, INT, QUIT and TERM end the preparations,
+// others wait for it.
 //
 // # Limits
 //

@@ -62,7 +62,9 @@ func (in *inner) main(serve ServeFunc) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	in.ctx = ctx
-	in.relay = newRelay(func() { cancel(errAborted) }, func(pid int, s syscall.Signal) { _ = unix.Kill(pid, s) })
+	in.relay = newRelay(func() { cancel(errAborted) },
+		func(pid int, s syscall.Signal) { _ = unix.Kill(pid, s) },
+		func() error { return unix.Kill(os.Getpid(), marker) })
 	in.relay.catch()
 	go in.listen()
 

@@ -10,9 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// grace is how long a signal that the outer got waits for the proof that the
-// whole process group, and so the command, got it too.
-const grace = 100 * time.Millisecond
+// A signal to the whole process group reaches the command, this process and
+// the outer, which tells us: two of the three are seen here, in any order, and
+// on a busy machine late.
+const (
+	// grace is how long one that the outer got waits for our own, once all
+	// that this process had got by then has been seen (see marker).
+	grace = 100 * time.Millisecond
+	// memory is how long our own waits for the outer's word.
+	memory = 5 * time.Second
+)
+
+// marker is a signal that we send to ourselves: when it is seen, so is what
+// was sent before, as the kernel delivers lower numbers first.
+const marker = syscall.Signal(62)
 
 // phase is how far the command has come.
 type phase int
@@ -28,6 +39,7 @@ const (
 type relay struct {
 	abort func()                    // called once, with mu held, when the preparations are to end
 	kill  func(int, syscall.Signal) // sends a signal
+	mark  func() error              // sends the marker
 
 	mu      sync.Mutex // guards what follows, and the command's process number against reuse
 	phase   phase
@@ -35,12 +47,12 @@ type relay struct {
 	aborted syscall.Signal
 	held    []syscall.Signal               // to be sent once the command runs
 	direct  map[syscall.Signal]time.Time   // when this process itself got one, not yet matched
-	pending map[syscall.Signal]*time.Timer // those of the outer, not yet matched
+	pending map[syscall.Signal]*time.Timer // those of the outer, not yet matched; nil before the marker is seen
 }
 
-func newRelay(abort func(), kill func(int, syscall.Signal)) *relay {
+func newRelay(abort func(), kill func(int, syscall.Signal), mark func() error) *relay {
 	return &relay{
-		abort: abort, kill: kill,
+		abort: abort, kill: kill, mark: mark,
 		direct:  make(map[syscall.Signal]time.Time),
 		pending: make(map[syscall.Signal]*time.Timer),
 	}
@@ -51,7 +63,7 @@ func newRelay(abort func(), kill func(int, syscall.Signal)) *relay {
 // The stop signals are caught because file systems must go on being served.
 func (r *relay) catch() {
 	got := make(chan os.Signal, 64)
-	for _, s := range append(Signals(), unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU) {
+	for _, s := range append(Signals(), unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, marker) {
 		signal.Notify(got, s)
 	}
 	// For as long as the process lives.
@@ -66,12 +78,18 @@ func (r *relay) catch() {
 func (r *relay) gotDirectly(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.pending[s]; t != nil {
-		t.Stop()
+	t, waiting := r.pending[s]
+	switch {
+	case s == marker:
+		r.startTimers()
+	case waiting:
+		if t != nil {
+			t.Stop()
+		}
 		delete(r.pending, s)
-		return
+	case r.phase != preparing: // then there is no command that got it
+		r.direct[s] = time.Now()
 	}
-	r.direct[s] = time.Now()
 }
 
 // forward takes a signal that the outer got.
@@ -84,12 +102,25 @@ func (r *relay) forward(s syscall.Signal) {
 	}
 	if at, ok := r.direct[s]; ok {
 		delete(r.direct, s)
-		if time.Since(at) < grace {
+		if time.Since(at) < memory {
 			return
 		}
 	}
-	if r.pending[s] == nil {
-		r.pending[s] = time.AfterFunc(grace, func() { r.unmatched(s) })
+	if _, ok := r.pending[s]; ok {
+		return
+	}
+	r.pending[s] = nil
+	if r.mark() != nil {
+		r.startTimers()
+	}
+}
+
+// startTimers begins the grace of what waits for the marker. Call with mu held.
+func (r *relay) startTimers() {
+	for s, t := range r.pending {
+		if t == nil {
+			r.pending[s] = time.AfterFunc(grace, func() { r.unmatched(s) })
+		}
 	}
 }
 
@@ -97,7 +128,7 @@ func (r *relay) forward(s syscall.Signal) {
 func (r *relay) unmatched(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending[s] != nil { // else it was matched while the timer fired
+	if _, ok := r.pending[s]; ok { // else it was matched while the timer fired
 		delete(r.pending, s)
 		r.deliver(s)
 	}

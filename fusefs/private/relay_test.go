@@ -15,11 +15,18 @@ const (
 	sigQUIT = syscall.SIGQUIT
 )
 
+// late is how long the marker takes: the machine is busy.
+const late = 3 * grace
+
 // relayed is a relay whose signals are written down.
 func relayed() (r *relay, sent *[]string) {
 	sent = new([]string)
 	note := func(text string) { *sent = append(*sent, text) }
-	r = newRelay(func() { note("abort") }, func(pid int, s syscall.Signal) { note(fmt.Sprint(pid, " ", int(s))) })
+	r = newRelay(func() { note("abort") }, func(pid int, s syscall.Signal) { note(fmt.Sprint(pid, " ", int(s))) },
+		func() error {
+			time.AfterFunc(late, func() { r.gotDirectly(marker) })
+			return nil
+		})
 	return r, sent
 }
 
@@ -37,16 +44,19 @@ func TestRelay(t *testing.T) {
 		sent  []string
 	}{
 		{"outer alone", []func(*relay){run, forward(sigTERM)}, []string{"7 15"}},
-		{"twice", []func(*relay){run, forward(sigTERM), wait(2 * grace), forward(sigTERM)}, []string{"7 15", "7 15"}},
-		{"two kinds", []func(*relay){run, forward(sigTERM), wait(1), forward(sigUSR1)}, []string{"7 15", "7 10"}},
+		{"twice", []func(*relay){run, forward(sigTERM), wait(2 * late), forward(sigTERM)}, []string{"7 15", "7 15"}},
+		{"two kinds", []func(*relay){run, forward(sigTERM), wait(late + 1), forward(sigUSR1)}, []string{"7 15", "7 10"}},
 		{"group, us first", []func(*relay){run, direct(sigTERM), forward(sigTERM)}, nil},
-		{"group, outer first", []func(*relay){run, forward(sigTERM), wait(grace / 2), direct(sigTERM)}, nil},
+		{"group, outer first", []func(*relay){run, forward(sigTERM), wait(late + grace/2), direct(sigTERM)}, nil},
+		{"group, we before the marker", []func(*relay){run, forward(sigTERM), wait(late / 2), direct(sigTERM)}, nil},
+		{"group, the outer late", []func(*relay){run, direct(sigTERM), wait(memory / 2), forward(sigTERM)}, nil},
+		{"group, while preparing", []func(*relay){direct(sigUSR1), forward(sigUSR1), run, forward(sigUSR1)}, []string{"7 10", "7 10"}},
 		{"group, then outer alone", []func(*relay){run, direct(sigTERM), forward(sigTERM), forward(sigTERM)}, []string{"7 15"}},
 		{"other kind", []func(*relay){run, direct(sigUSR1), forward(sigTERM)}, []string{"7 15"}},
-		{"us alone, long ago", []func(*relay){run, direct(sigTERM), wait(2 * grace), forward(sigTERM)}, []string{"7 15"}},
+		{"us alone, long ago", []func(*relay){run, direct(sigTERM), wait(2 * memory), forward(sigTERM)}, []string{"7 15"}},
 		{"while preparing", []func(*relay){forward(sigTERM), forward(sigQUIT), launch}, []string{"abort"}},
-		{"kept for the command", []func(*relay){forward(sigUSR1), launch, wait(2 * grace), (*relay).started}, []string{"7 10"}},
-		{"launcher", []func(*relay){launch, forward(sigQUIT), wait(1), forward(sigTERM), wait(2 * grace), (*relay).started}, []string{"7 15", "7 3"}},
+		{"kept for the command", []func(*relay){forward(sigUSR1), launch, wait(2 * late), (*relay).started}, []string{"7 10"}},
+		{"launcher", []func(*relay){launch, forward(sigQUIT), wait(1), forward(sigTERM), wait(2 * late), (*relay).started}, []string{"7 15", "7 3"}},
 		{"after the end", []func(*relay){run, forward(sigTERM), reap, forward(sigUSR1)}, nil},
 		{"never began", []func(*relay){launch, reap, (*relay).started, forward(sigTERM)}, nil},
 	} {
@@ -56,7 +66,7 @@ func TestRelay(t *testing.T) {
 				for _, step := range c.steps {
 					step(r)
 				}
-				time.Sleep(2 * grace)
+				time.Sleep(2 * late)
 				synctest.Wait()
 				if !slices.Equal(*sent, c.sent) {
 					t.Errorf("sent %q, want %q", *sent, c.sent)

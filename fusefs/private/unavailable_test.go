@@ -39,8 +39,9 @@ func TestUnavailable(t *testing.T) {
 		for _, probe := range []bool{false, true}[:2-i/3] {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.job.plan, c.job.probe = script("echo never"), probe
-				o := c.job.run(t)
+				j := c.job
+				j.plan, j.probe = script("echo never"), probe
+				o := j.run(t)
 				for _, text := range c.text {
 					o.expectError(t, c.is, text)
 				}
