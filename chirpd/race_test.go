@@ -87,10 +87,10 @@ func TestSwaps(t *testing.T) {
 	a := newArena(t)
 	leaked := map[string]int{}
 	var done sync.WaitGroup
-	for c := range 3 {
+	for c := range 2 {
 		p := a.as("other")
 		done.Go(func() {
-			for i := range 150 {
+			for i := range 100 {
 				a.attack(p, fmt.Sprintf("n%d.%d", c, i))
 			}
 		})

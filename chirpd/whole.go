@@ -85,17 +85,19 @@ func (s *session) put(path string, mode int64, receive func(*confine.Put) error)
 		return err
 	}
 	defer a.Close()
+	defer func() { _ = p.Abort() }() // nothing after Commit
 	s.reply(0)
 	if err := s.out.flush(); err != nil {
-		return errors.Join(err, p.Abort())
+		return err
 	}
 	s.replied = false // the reply that counts is yet to come
-	err = receive(p)
-	if err == nil && how == toReplace {
-		err = p.Sync() // a host that crashes then has the old file or the new one
+	if err := receive(p); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, p.Abort())
+	if how == toReplace { // a host that crashes then has the old file or the new one
+		if err := p.Sync(); err != nil {
+			return err
+		}
 	}
 	return p.Commit(permissions(mode), confine.CommitOptions{Exclusive: how == onlyCreate})
 }
