@@ -20,7 +20,7 @@ type handle struct {
 	flags  uint32 // of open(2)
 	opened uint64 // failed writes of the file before the open; they are not of interest here
 
-	file   atomic.Pointer[client.File] // nil while the content in memory serves
+	file   atomic.Pointer[remoteFile] // nil while the content in memory serves
 	reader *cache.Reader
 	writer *cache.Writer // nil when not open for writing
 
@@ -49,7 +49,9 @@ var (
 // newHandle adds a handle to the node's open ones. file is nil when c serves.
 func (n *node) newHandle(file *client.File, flags uint32, c *content) *handle {
 	h := &handle{node: n, flags: flags, content: c}
-	h.file.Store(file)
+	if file != nil {
+		h.file.Store(&remoteFile{File: file})
+	}
 	h.reader = cache.NewReader(h.startRead, &n.fs.buffers, n.fs.budget)
 	if flags&syscall.O_ACCMODE != syscall.O_RDONLY {
 		h.writer = cache.NewWriter(h.startWrite, &n.fs.buffers, flags&syscall.O_APPEND != 0, h.written)
@@ -181,7 +183,7 @@ func (h *handle) ensureAt(ctx context.Context) error {
 		file.StartClose()
 		return errStale
 	}
-	if !h.file.CompareAndSwap(nil, file) {
+	if !h.file.CompareAndSwap(nil, &remoteFile{File: file}) {
 		file.StartClose() // another read was faster
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 
-	"skeletonkey/chirpd/client"
 	"skeletonkey/chirpd/wire"
 	"skeletonkey/fusefs/cache"
 )
@@ -143,33 +142,20 @@ func (n *node) isGone() bool {
 }
 
 // pinned reports whether a descriptor on the server holds the file.
-func (n *node) pinned() bool { return n.anyFile(nil) != nil }
+func (n *node) pinned() bool {
+	file := n.borrowAny(nil)
+	if file == nil {
+		return false
+	}
+	file.giveBack()
+	return true
+}
 
 // held reports whether a handle is open.
 func (n *node) held() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.open != nil
-}
-
-// anyFile is a file that is open on the server, h's if it has one, else nil.
-func (n *node) anyFile(h *handle) *client.File {
-	if h != nil {
-		if file := h.file.Load(); file != nil {
-			return file
-		}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.open == nil {
-		return nil
-	}
-	for h := range n.open.handles {
-		if file := h.file.Load(); file != nil {
-			return file
-		}
-	}
-	return nil
 }
 
 // stat returns the node's attributes and for how long they are good. What was
@@ -192,8 +178,9 @@ func (n *node) ask(ctx context.Context, h *handle) (wire.Stat, time.Duration, er
 	asked := time.Now()
 	var st wire.Stat
 	var err error
-	if file := n.anyFile(h); file != nil {
+	if file := n.borrowAny(h); file != nil {
 		st, err = file.Fstat(ctx)
+		file.giveBack()
 	} else {
 		err = n.at(ctx, "", func(path string) (err error) {
 			st, err = n.fs.client.Lstat(ctx, path)

@@ -72,7 +72,8 @@ func (n *node) set(ctx context.Context, h *handle, in *fuse.SetAttrIn) error {
 
 func (n *node) chmod(ctx context.Context, h *handle, mode uint32) error {
 	defer n.changed()
-	if file := n.anyFile(h); file != nil {
+	if file := n.borrowAny(h); file != nil {
+		defer file.giveBack()
 		return file.Fchmod(ctx, int64(mode))
 	}
 	return n.at(ctx, "", func(path string) error { return n.fs.client.Chmod(ctx, path, int64(mode)) })

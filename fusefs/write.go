@@ -255,10 +255,11 @@ func (h *handle) sync(ctx context.Context) error {
 	if err := h.node.drain(ctx, h); err != nil {
 		return err
 	}
-	file := h.node.anyFile(h)
+	file := h.node.borrowAny(h)
 	if file == nil {
 		return h.verdict() // a reader of what is in memory; nobody writes
 	}
+	defer file.giveBack()
 	if h.writer != nil {
 		h.writer.Push() // the server takes it before the fsync
 	}
@@ -299,7 +300,8 @@ func (h *handle) close() {
 	path := f.URL()
 	if file := h.file.Load(); file != nil {
 		path = file.Path()
-		f.closing(file.StartClose(), path, h.writer != nil)
+		wrote := h.writer != nil
+		file.finish(func() { f.closing(file.StartClose(), path, wrote) })
 	}
 	f.mu.Lock()
 	delete(f.writers, h)
