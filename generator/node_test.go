@@ -104,7 +104,7 @@ func (n *node) mkdir(name string) {
 
 // hurry takes the pauses out of the fetch.
 func (n *node) hurry() {
-	n.tweak = append(n.tweak, "sk_pauses='1 3 0'", "sk_pauses='- - 0'", `sk_sleep "$sk_pause"`, ":")
+	n.tweak = append(n.tweak, "sk_pauses='1 3 0'", "sk_pauses='- 0'", `sk_sleep "$sk_pause"`, ":")
 }
 
 func (n *node) setenv(words ...string) { n.env = append(n.env, words...) }

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ import (
 )
 
 // runtimeArchs are the architectures for which a job script looks.
-var runtimeArchs = []string{"amd64", "arm64"}
+func runtimeArchs() []string { return slices.Sorted(maps.Keys(machines)) }
 
 // sumsLimit bounds a SHA256SUMS file, in bytes, and sumsTimeout the time that its server
 // may take.
@@ -48,7 +50,7 @@ func FindRuntime(ctx context.Context, r *job.Runtime) error {
 	}
 	if len(r.Sums) == 0 {
 		return fmt.Errorf("[Runtime] location %s: no %s there; is it the /dist address of `skeletonkey serve`?",
-			r.Location, job.RuntimeFile(runtimeArchs[0]))
+			r.Location, job.RuntimeFile(runtimeArchs()[0]))
 	}
 	return nil
 }
@@ -66,7 +68,7 @@ func sumsFromWeb(ctx context.Context, r *job.Runtime) error {
 		return err
 	}
 	byName := parseSums(text)
-	for _, arch := range runtimeArchs {
+	for _, arch := range runtimeArchs() {
 		sum, ok := byName[job.RuntimeFile(arch)]
 		if !ok {
 			continue
@@ -113,7 +115,7 @@ func parseSums(text []byte) map[string]string {
 }
 
 func sumsFromDir(r *job.Runtime, dir string) error {
-	for _, arch := range runtimeArchs {
+	for _, arch := range runtimeArchs() {
 		f, err := os.Open(filepath.Join(dir, job.RuntimeFile(arch)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
