@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net/url"
 	"time"
 
@@ -109,7 +108,10 @@ func (d *downloader) round(ctx context.Context) (best *tryError, proxy string) {
 		name := r.name(d.src)
 		err := d.try(ctx, r)
 		if errors.Is(err, ErrChecksum) && !d.fresh {
-			err = d.again(ctx, r, name, err)
+			// A cache may have kept an old content, or two may have been joined.
+			d.opts.Log.Warn("fetch past caches", "url", sourceName(d.src), "proxy", name, "error", err)
+			d.fresh = true
+			err = d.try(ctx, r)
 		}
 		if err == nil {
 			return nil, name
@@ -128,24 +130,13 @@ func (d *downloader) round(ctx context.Context) (best *tryError, proxy string) {
 	return best, proxy
 }
 
-// again fetches once more past all caches, after a wrong checksum where a cache
-// may have kept an old content, or two contents may have been joined.
-func (d *downloader) again(ctx context.Context, r *route, proxy string, err error) error {
-	d.fresh = true
-	d.opts.Log.Warn("fetch past caches", slog.String("url", sourceName(d.src)), "proxy", proxy, "error", err)
-	if err := d.restart(); err != nil {
-		return err
-	}
-	return d.try(ctx, r)
-}
-
 func (d *downloader) restart() error {
 	d.proof = ""
 	return d.part.restart()
 }
 
-// asTryError classifies errors other than statuses: ours and wrong content are
-// final, what the network does is not.
+// asTryError classifies errors other than statuses: ours are final, wrong content
+// and certificates may be one proxy's, what the network does may pass.
 func asTryError(err error) *tryError {
 	var te *tryError
 	var we writeError
@@ -154,10 +145,9 @@ func asTryError(err error) *tryError {
 	switch {
 	case errors.As(err, &te):
 		return te
-	case errors.As(err, &we), errors.As(err, &fe), errors.Is(err, ErrChecksum):
+	case errors.As(err, &we), errors.As(err, &fe):
 		return &tryError{verdict: final, err: err}
-	}
-	if errors.As(err, &cert) {
+	case errors.Is(err, ErrChecksum), errors.As(err, &cert):
 		return &tryError{verdict: elsewhere, err: err}
 	}
 	return &tryError{verdict: later, err: err}

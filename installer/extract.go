@@ -60,8 +60,11 @@ func (x *extraction) run(ctx context.Context, r io.Reader, dir string) error {
 	x.sum.Format = x.in.format
 
 	err = x.members()
-	x.sum.CompressedBytes, x.sum.DecompressedBytes = x.in.in.n.Load(), x.in.read
-	if err = errors.Join(err, x.settleLinks(err != nil)); err != nil {
+	x.report()
+	if lerr := x.settleLinks(err != nil); err == nil {
+		err = lerr
+	}
+	if err != nil {
 		return err
 	}
 	return x.tree.finish()
@@ -82,10 +85,15 @@ func (x *extraction) members() error {
 		if err := x.member(hdr); err != nil {
 			return &UnpackError{Member: hdr.Name, Err: err}
 		}
-		if x.opts.Progress != nil {
-			x.sum.CompressedBytes, x.sum.DecompressedBytes = x.in.in.n.Load(), x.in.read
-			x.opts.Progress(x.sum)
-		}
+		x.report()
+	}
+}
+
+// report brings the summary up to date and passes it on.
+func (x *extraction) report() {
+	x.sum.CompressedBytes, x.sum.DecompressedBytes = x.in.in.n.Load(), x.in.read
+	if x.opts.Progress != nil {
+		x.opts.Progress(x.sum)
 	}
 }
 
@@ -176,8 +184,9 @@ func (x *extraction) file(path string, hdr *tar.Header) error {
 	if errno, ok := err.(unix.Errno); ok {
 		err = &os.PathError{Op: "write", Path: path, Err: errno}
 	}
-	x.sum.Files++
-	x.sum.Bytes += hdr.Size
+	if err == nil {
+		x.sum.Files++
+	}
 	return err
 }
 
@@ -188,12 +197,14 @@ func (x *extraction) copy(fd int) error {
 		if werr := write(fd, x.buf[:n]); werr != nil {
 			return werr
 		}
+		x.sum.Bytes += int64(n)
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		x.report()
 	}
 }
 

@@ -78,34 +78,35 @@ func checkTarget(path, target string) (odd bool, err error) {
 
 // settleLinks checks the odd links, now that all else is there, and removes those
 // that could lead outside; all of them if the extraction failed.
-func (x *extraction) settleLinks(failed bool) error {
-	var errs []error
+func (x *extraction) settleLinks(failed bool) (first error) {
 	for _, l := range x.odd {
-		parent, base, err := x.tree.parentOf(l.path, false)
-		if err != nil || !isLinkTo(parent, base, l.target) {
-			continue // replaced meanwhile
-		}
-		if !failed && x.throughDirs(l) {
+		if !x.isThere(l) || !failed && x.throughDirs(l) {
 			continue
 		}
-		// The check may have dropped the parent's descriptor from the cache.
-		if parent, base, err = x.tree.parentOf(l.path, false); err == nil {
-			err = remove(parent, base)
+		err := fmt.Errorf("%w: a symbolic link to %q, where \"..\" does not follow a directory", ErrUnsafe, l.target)
+		parent, base, perr := x.tree.parentOf(l.path, false)
+		if perr == nil {
+			perr = remove(parent, base)
 		}
-		if err != nil {
-			errs = append(errs, &UnpackError{Member: l.path, Err: err})
-		} else if !failed && len(errs) == 0 {
-			errs = append(errs, &UnpackError{Member: l.path, Err: fmt.Errorf(
-				"%w: a symbolic link to %q, where \"..\" does not follow a directory", ErrUnsafe, l.target)})
+		if perr != nil {
+			err = perr
+		}
+		if first == nil {
+			first = &UnpackError{Member: l.path, Err: err}
 		}
 	}
-	return errors.Join(errs...)
+	return first
 }
 
-func isLinkTo(parent int, base, target string) bool {
+// isThere reports whether the link has not been replaced meanwhile.
+func (x *extraction) isThere(l oddLink) bool {
+	parent, base, err := x.tree.parentOf(l.path, false)
+	if err != nil {
+		return false
+	}
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(parent, base, buf)
-	return err == nil && string(buf[:n]) == target
+	return err == nil && string(buf[:n]) == l.target
 }
 
 // throughDirs reports whether each ".." of the target goes up from a directory.

@@ -49,20 +49,23 @@ func (sw *swapper) end() {
 	sw.done.Wait()
 }
 
-// racedArchive touches names that exist outside, in every way that there is.
-func racedArchive(t *testing.T) []byte {
+// racedArchive touches names that exist outside, in every way that there is, and
+// begins with another way for each turn.
+func racedArchive(t *testing.T, turn int) []byte {
 	const sym, hard, dir = tar.TypeSymlink, tar.TypeLink, tar.TypeDir
 	var members []member
-	for i := range 40 {
+	for i := range 20 {
 		n := fmt.Sprint(i)
-		members = append(members,
-			member{name: "d/", kind: dir, mode: 0o700}, member{name: "d/e/", kind: dir, mode: 0o711},
+		members = append(members, member{name: "d/e/", kind: dir, mode: 0o711},
 			member{name: "d/secret", body: "evil"}, member{name: "d/e/secret", body: "evil"},
 			member{name: "d/new" + n, body: "evil"}, member{name: "d/e/new" + n, body: "evil"},
-			member{name: "d/dir" + n + "/", kind: dir}, member{name: "d/e/link" + n, kind: sym, link: "../secret"},
+			member{name: "d/dir" + n + "/", kind: dir}, member{name: "d/dir" + n + "/new", body: "evil"}, member{name: "d/e/link" + n, kind: sym, link: "../secret"},
 			member{name: "d/hard" + n, kind: hard, link: "d/secret"}, member{name: "hard" + n, kind: hard, link: "d/e/secret"})
 	}
-	return tarball(t, members...)
+	turn %= len(members)
+	members = append(members[turn:], members[:turn]...)
+	// Last, because it may put a directory into the place of the link.
+	return tarball(t, append(members, member{name: "d/", kind: dir, mode: 0o700})...)
 }
 
 func newRacedScene(t *testing.T) scene {
@@ -74,25 +77,25 @@ func newRacedScene(t *testing.T) scene {
 // TestRaceExtraction extracts while a directory is exchanged for a link that leads
 // outside.
 func TestRaceExtraction(t *testing.T) {
-	archive := racedArchive(t)
-	proveRace(t, archive)
+	proveRace(t)
 	s := newRacedScene(t)
 	before := snapshot(t, s.outside)
-	sw := startSwapper(t, s)
 	refused, done := 0, 0
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		_, err := Unpack(context.Background(), bytes.NewReader(archive), s.dest, UnpackOptions{})
+	start := time.Now()
+	for time.Since(start) < time.Second || refused == 0 && time.Since(start) < 20*time.Second {
+		err := s.raced(t, func() error {
+			_, err := Unpack(context.Background(), bytes.NewReader(racedArchive(t, done+refused)), s.dest, UnpackOptions{})
+			return err
+		})
 		switch {
 		case err == nil:
 			done++
 		case errors.Is(err, ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist):
 			refused++
 		default:
-			t.Errorf("unexpected error: %v", err)
-			end = time.Time{}
+			t.Fatalf("unexpected error: %v", err)
 		}
 	}
-	sw.end()
 	if after := snapshot(t, s.outside); after != before {
 		t.Errorf("outside has changed:\n%s\nwas\n%s", after, before)
 	}
@@ -102,15 +105,24 @@ func TestRaceExtraction(t *testing.T) {
 	t.Logf("%d extractions, %d refused", done+refused, refused)
 }
 
+// raced does something in a new destination while the swapper is at work.
+func (s scene) raced(t *testing.T, do func() error) error {
+	t.Helper()
+	if err := os.RemoveAll(s.dest); err != nil {
+		t.Fatal(err)
+	}
+	sw := startSwapper(t, s)
+	defer sw.end()
+	return do()
+}
+
 // proveRace fails the test if a naive extractor wins the race.
-func proveRace(t *testing.T, archive []byte) {
+func proveRace(t *testing.T) {
 	t.Helper()
 	s := newRacedScene(t)
 	before := snapshot(t, s.outside)
-	sw := startSwapper(t, s)
-	defer sw.end()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		naiveExtract(archive, s.dest)
+		s.raced(t, func() error { return naiveExtract(racedArchive(t, 0), s.dest) })
 		if snapshot(t, s.outside) != before {
 			return
 		}
@@ -144,19 +156,17 @@ func naiveRemove(path string) {
 func removalRace(t *testing.T, remove func(path string), long time.Duration) bool {
 	s := newRacedScene(t)
 	for end := time.Now().Add(long); time.Now().Before(end); {
-		sw := startSwapper(t, s)
-		for i := range 50 {
-			writeFile(t, fmt.Sprint(s.dest, "/d/e/", i), "")
-		}
-		remove(s.dest + "/d")
-		sw.end()
+		s.raced(t, func() error {
+			for i := range 20 {
+				writeFile(t, fmt.Sprint(s.dest, "/d/e/", i), "")
+			}
+			remove(s.dest + "/d")
+			return nil
+		})
 		for _, name := range []string{"/secret", "/e/secret"} {
 			if _, err := os.Stat(s.outside + name); err != nil {
 				return false
 			}
-		}
-		if err := os.RemoveAll(s.dest); err != nil {
-			t.Fatal(err)
 		}
 	}
 	return true

@@ -64,7 +64,11 @@ func (d *downloader) transfer(ctx context.Context, r *route, watch *time.Timer) 
 	if d.part.total >= 0 && d.part.size != d.part.total {
 		return fmt.Errorf("%d bytes of %d: %w", d.part.size, d.part.total, io.ErrUnexpectedEOF)
 	}
-	return d.part.verify()
+	if err := d.part.verify(); err != nil {
+		d.proof = "" // nothing of it is worth keeping
+		return err
+	}
+	return nil
 }
 
 // request asks for the rest, on the condition that it is of the same content.

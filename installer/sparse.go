@@ -47,6 +47,7 @@ func (x *extraction) copySparse(fd int, size int64) error {
 			}
 		}
 		at += int64(n)
+		x.sum.Bytes += int64(n)
 		if err == io.EOF {
 			return nil
 		}

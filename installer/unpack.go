@@ -73,8 +73,8 @@ type UnpackOptions struct {
 	// NoSync lets UnpackTo publish without waiting for the disk: right for a
 	// scratch directory, which does not outlive a crash of the machine anyway.
 	NoSync bool
-	// Progress, if not nil, is told the state after each member, in the
-	// goroutine that called Unpack.
+	// Progress, if not nil, is told the state after each member and within long
+	// ones, in the goroutine that called Unpack.
 	Progress func(Summary)
 }
 
