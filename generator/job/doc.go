@@ -53,8 +53,7 @@
 //
 // # Limits
 //
-// Names that are not UTF-8 cannot be written in a job file. gopkg.in/ini.v1 does not read the file:
-// it knows no line numbers, stops at the first fault, keeps the last of two equal keys in silence and
-// takes a value that begins with a backquote as its own kind of quoting; the tests hold the two
-// against each other where their rules are the same.
+// Names that are not UTF-8 cannot be written in a job file. gopkg.in/ini.v1 reads the lines; it takes a
+// value that begins with a backquote or with three double quotes as a kind of quoting of its own, so such
+// a value is refused unless it stands in quotes.
 package job

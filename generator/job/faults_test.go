@@ -46,6 +46,8 @@ func TestFaults(t *testing.T) {
 		{"[Application\nscript = x", `t.ini:1: section "[Application" has no ]`},
 		{"[]\n", `t.ini:1: section without a name`},
 		{"[Application] script = x\n", `t.ini:1: "script = x" after [Application]`},
+		{minimal + "[Environment]\nX = `id`", "t.ini:6: a value cannot begin with ` or with three quotes"},
+		{minimal + "[Environment]\nX = \"\"\"", "t.ini:6: a value cannot begin with ` or with three quotes"},
 		{minimal + "nonsense\n", `t.ini:5: "nonsense" is neither [section] nor`},
 		{minimal + "  more\n", `t.ini:5: "more" has no =; a value cannot go on`},
 		{minimal + " = 3\n", `t.ini:5: no key before "="`},

@@ -2,9 +2,20 @@ package job
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"unicode/utf8"
+
+	"gopkg.in/ini.v1"
 )
+
+// iniOptions are ini.v1's settings for the rules of the package documentation.
+var iniOptions = ini.LoadOptions{
+	IgnoreInlineComment:     true,
+	IgnoreContinuation:      true,
+	PreserveSurroundedQuote: true,
+	KeyValueDelimiters:      "=:",
+}
 
 // entry is one `key = value` line.
 type entry struct {
@@ -21,7 +32,9 @@ type heading struct {
 }
 
 // scan takes a job file apart into its sections and entries, by the rules of the package documentation.
-// Faulty lines are reported and left out; entries of no section are reported once.
+// Faulty lines are reported and left out; entries of no section are reported once. ini.v1 reads the lines,
+// one at a time: of a whole file it would tell no line numbers and only the first fault, and of two equal
+// keys keep the last in silence.
 func scan(data []byte, f *faults) (headings []heading, entries []entry) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
@@ -67,6 +80,7 @@ func (s *scanner) heading(text string, n int) {
 	name, rest, found := strings.Cut(text[1:], "]")
 	name, rest = trim(name), trim(rest)
 	s.broken = true
+	read, _, _, err := readLine("[" + name + "]")
 	switch {
 	case !found:
 		s.faults.add(n, "section %q has no ]", text)
@@ -74,9 +88,11 @@ func (s *scanner) heading(text string, n int) {
 		s.faults.add(n, "section without a name")
 	case rest != "" && rest[0] != '#' && rest[0] != ';':
 		s.faults.add(n, "%q after [%s]; put it on a line of its own", rest, name)
+	case err != nil:
+		s.faults.add(n, "section %q: %v", name, err)
 	default:
-		s.section, s.broken = name, false
-		s.headings = append(s.headings, heading{name, n})
+		s.section, s.broken = cmp.Or(read, name), false // ini.v1 has a nameless section of its own, which is DEFAULT
+		s.headings = append(s.headings, heading{s.section, n})
 	}
 }
 
@@ -96,8 +112,39 @@ func (s *scanner) entry(text string, n int, indented bool) {
 		}
 		s.orphaned = true
 	default:
-		s.entries = append(s.entries, entry{s.section, trim(text[:i]), trim(text[i+1:]), n})
+		s.keyValue(text, trim(text[i+1:]), n)
 	}
+}
+
+// keyValue takes an entry from a line whose value, as it stands there, is written. ini.v1 has quotes of its
+// own, which would be taken off.
+func (s *scanner) keyValue(text, written string, n int) {
+	if strings.HasPrefix(written, "`") || strings.HasPrefix(written, `"""`) {
+		s.faults.add(n, "a value cannot begin with ` or with three quotes; put it in quotes (\"...\" or '...')")
+		return
+	}
+	_, key, value, err := readLine(text)
+	if err != nil {
+		s.faults.add(n, "%q: %v", text, err)
+		return
+	}
+	s.entries = append(s.entries, entry{s.section, key, value, n})
+}
+
+// readLine lets ini.v1 read a line that is a heading or an entry.
+func readLine(text string) (section, key, value string, err error) {
+	f, err := ini.LoadSources(iniOptions, []byte(text))
+	if err != nil {
+		return "", "", "", err
+	}
+	last := f.Sections()[len(f.Sections())-1]
+	if last.Name() != ini.DefaultSection {
+		section = trim(last.Name())
+	}
+	for _, k := range last.Keys() {
+		key, value = k.Name(), k.Value()
+	}
+	return section, key, value, nil
 }
 
 // trim takes the blanks from both ends.
