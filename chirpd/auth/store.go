@@ -16,8 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
 
 // keepExpired is for how long an expired ticket is still listed, so that its
@@ -231,7 +229,7 @@ func (s *Store) sweep(now time.Time) {
 
 func (s *Store) put(digest string, r Registered) error {
 	s.forget(digest)
-	return renameio.WriteFile(s.file(digest), r.format(), 0o600, renameio.IgnoreUmask())
+	return writePrivate(s.file(digest), r.format())
 }
 
 // format is the real server's form of a ticket.

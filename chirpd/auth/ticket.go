@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -180,9 +181,22 @@ func LoadTicket(path string) (*Ticket, error) {
 	return t, nil
 }
 
-// Save writes the ticket file with mode 0600, whole or not at all.
-func (t *Ticket) Save(path string) error {
-	return renameio.WriteFile(path, t.Format(), 0o600, renameio.IgnoreUmask())
+// Save writes the ticket file with mode 0600, whatever was there before, whole or
+// not at all.
+func (t *Ticket) Save(path string) error { return writePrivate(path, t.Format()) }
+
+// writePrivate publishes a file with mode 0600 by one rename, on disk. A file that
+// was there does not lend it its mode.
+func writePrivate(path string, data []byte) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() // does nothing once the file has its name
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }
 
 // Method is the ticket as a way to authenticate.

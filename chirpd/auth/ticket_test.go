@@ -170,7 +170,7 @@ func TestRelayedChallenge(t *testing.T) {
 
 func TestTicketFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "job.ticket")
-	if err := shared().Save(path); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o644), shared().Save(path)); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
