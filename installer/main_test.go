@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,7 @@ type childTask struct {
 	Unpack, To string
 	Times      int // of unpacking into the same place
 	Fetch      string
+	Route      string // a URL: by which proxy would it be fetched?
 	Remove     string
 }
 
@@ -70,6 +72,15 @@ func childMain(raw string) int {
 		}
 		res.Proxy = got.Proxy
 	}
+	if task.Route != "" {
+		u, err := url.Parse(task.Route)
+		routes, rerr := newRoutes(nil)
+		if err = errors.Join(err, rerr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 3
+		}
+		res.Proxy = routes[0].name(u)
+	}
 	if task.Remove != "" {
 		if err := RemoveTree(task.Remove); err != nil {
 			res.Err = err.Error()
@@ -89,23 +100,21 @@ func peakMemory() int64 {
 	return kib << 10
 }
 
-// runChild runs task in another process, as uid.
-func runChild(t *testing.T, task childTask, uid uint32, env ...string) childResult {
+const nobody = 65534
+
+// runChild runs task in another process of the program exe, "" for this one; as
+// nobody if exe is given.
+func runChild(t *testing.T, exe string, task childTask, env ...string) childResult {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	raw, err := json.Marshal(task)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe)
-	cmd.Env = append([]string{childEnv + "=" + string(raw), "PATH=" + os.Getenv("PATH")}, env...)
-	if uid != 0 {
-		cmd.Path = publicCopy(t, exe)
-		cmd.Dir = "/"
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append([]string{childEnv + "=" + string(raw), "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, env...)
+	if exe != "" {
+		cmd.Path, cmd.Dir = exe, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -120,9 +129,9 @@ func runChild(t *testing.T, task childTask, uid uint32, env ...string) childResu
 }
 
 // publicCopy copies this program to where every user can run it.
-func publicCopy(t *testing.T, exe string) string {
+func publicCopy(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(exe)
+	data, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestMemory(t *testing.T) {
 			if err := os.WriteFile(path, archive, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			res := runChild(t, childTask{Unpack: path, To: t.TempDir(), Times: 1}, 0)
+			res := runChild(t, "", childTask{Unpack: path, To: t.TempDir(), Times: 1})
 			if res.Err != "" {
 				t.Fatal(res.Err)
 			}

@@ -96,7 +96,6 @@ func TestModes(t *testing.T) {
 // TestModesAsOrdinaryUser does the same where permissions bind.
 func TestModesAsOrdinaryUser(t *testing.T) {
 	needRoot(t)
-	const nobody = 65534
 	setUmask(t, 0o027) // the child inherits it
 	base := publicDir(t)
 	archive, dest := base+"/a.tar", base+"/dest"
@@ -104,8 +103,9 @@ func TestModesAsOrdinaryUser(t *testing.T) {
 	if err := errors.Join(os.Chmod(archive, 0o644), os.Mkdir(dest, 0o755), os.Chown(dest, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
+	exe := publicCopy(t)
 	for _, env := range []string{"", noOpenat2Env + "=1", ""} {
-		if res := runChild(t, childTask{Unpack: archive, To: dest, Times: 1}, nobody, env); res.Err != "" {
+		if res := runChild(t, exe, childTask{Unpack: archive, To: dest, Times: 1}, env); res.Err != "" {
 			t.Fatal(res.Err)
 		}
 		checkModes(t, dest)

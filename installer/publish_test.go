@@ -214,7 +214,6 @@ func TestRemoveTreeSparesMounts(t *testing.T) {
 // TestRemoveTreeAsOrdinaryUser: directories without write permission do not stay.
 func TestRemoveTreeAsOrdinaryUser(t *testing.T) {
 	needRoot(t)
-	const nobody = 65534
 	base := publicDir(t)
 	dest := base + "/dest"
 	archive := base + "/a.tar"
@@ -229,7 +228,7 @@ func TestRemoveTreeAsOrdinaryUser(t *testing.T) {
 	if err := os.Chown(tree, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	res := runChild(t, childTask{Unpack: archive, To: tree, Times: 1, Remove: tree}, nobody)
+	res := runChild(t, publicCopy(t), childTask{Unpack: archive, To: tree, Times: 1, Remove: tree})
 	if res.Err != "" {
 		t.Error(res.Err)
 	}

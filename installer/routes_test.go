@@ -118,30 +118,33 @@ func TestProxyPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// TestProxyEnvironment fetches in a process of its own, with the environment of a
-// job.
+// TestProxyEnvironment looks at the environment in processes of their own, as the
+// first look is remembered.
 func TestProxyEnvironment(t *testing.T) {
 	origin := newScript(t, whole(content, ""))
 	good := proxyServer(t, origin.URL, 0)
 	const source = "http://data.example.invalid/x"
 	for _, c := range []struct {
-		env     []string
-		source  string
-		proxied bool
-		fails   bool
+		env    []string
+		source string
+		want   string
 	}{
-		{env: []string{"http_proxy=" + good.URL}, source: source, proxied: true},
-		{env: []string{"HTTP_PROXY=" + good.URL, "no_proxy=other.invalid"}, source: source, proxied: true},
-		{env: []string{"https_proxy=" + good.URL}, source: source, fails: true},
-		{env: []string{"http_proxy=" + good.URL, "no_proxy=other.invalid,.example.invalid"}, source: source, fails: true},
-		{env: []string{"http_proxy=" + good.URL, "NO_PROXY=*"}, source: source, fails: true},
-		{env: []string{"http_proxy=" + good.URL}, source: origin.URL}, // loopback
+		{[]string{"http_proxy=" + good.URL}, source, good.URL},
+		{[]string{"HTTP_PROXY=" + good.URL, "no_proxy=other.invalid"}, source, good.URL},
+		{[]string{"https_proxy=" + good.URL}, source, ""},
+		{[]string{"HTTPS_PROXY=" + good.URL}, "https://data.example.invalid/x", good.URL},
+		{[]string{"http_proxy=" + good.URL, "no_proxy=other.invalid,.example.invalid"}, source, ""},
+		{[]string{"http_proxy=" + good.URL, "NO_PROXY=*"}, source, ""},
+		{[]string{"http_proxy=" + good.URL}, origin.URL, ""}, // loopback
 	} {
-		dest := filepath.Join(t.TempDir(), "file")
-		res := runChild(t, childTask{Fetch: c.source, To: dest}, 0, c.env...)
-		if (res.Err != "") != c.fails || (res.Proxy != "") != c.proxied {
-			t.Errorf("%v: %+v", c.env, res)
+		if res := runChild(t, "", childTask{Route: c.source}, c.env...); res.Proxy != c.want {
+			t.Errorf("%v: %s through %q, want %q", c.env, c.source, res.Proxy, c.want)
 		}
+	}
+	dest := filepath.Join(t.TempDir(), "file")
+	res := runChild(t, "", childTask{Fetch: source, To: dest}, "http_proxy="+good.URL)
+	if res.Err != "" || res.Proxy != good.URL {
+		t.Errorf("%+v", res)
 	}
 }
 
