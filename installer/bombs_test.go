@@ -176,7 +176,7 @@ func TestBombs(t *testing.T) {
 // compression is not.
 func TestBombGuard(t *testing.T) {
 	lim := DefaultLimits()
-	g := bombGuard{lim: lim, most: streamLimit(lim)}
+	g := newBombGuard(lim)
 	if err := g.add(1<<30, 100<<10); err != nil {
 		t.Errorf("a GiB of zeros: %v", err)
 	}
@@ -186,7 +186,7 @@ func TestBombGuard(t *testing.T) {
 	if err := g.add(1<<30, 10<<20); !errors.Is(err, ErrLimit) {
 		t.Errorf("3 GiB of 10 MiB: %v", err)
 	}
-	g = bombGuard{lim: lim, most: streamLimit(lim)}
+	g = newBombGuard(lim)
 	if err := g.add(1<<40, 1<<40); !errors.Is(err, ErrLimit) {
 		t.Errorf("a TiB: %v", err)
 	}

@@ -91,7 +91,7 @@ func (x *extraction) members() error {
 
 // report brings the summary up to date and passes it on.
 func (x *extraction) report() {
-	x.sum.CompressedBytes, x.sum.DecompressedBytes = x.in.in.n.Load(), x.in.read
+	x.sum.CompressedBytes, x.sum.DecompressedBytes = x.in.compressed(), x.in.read
 	if x.opts.Progress != nil {
 		x.opts.Progress(x.sum)
 	}

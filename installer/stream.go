@@ -16,14 +16,16 @@ const (
 )
 
 // stream is the decompressed archive. A goroutine of its own, begun by newStream
-// and ended by close, reads and decompresses a bounded distance ahead.
+// and ended by close, reads and decompresses a bounded distance ahead. Where there
+// is nothing to decompress, the consumer reads by itself, which is faster.
 type stream struct {
 	ctx    context.Context
 	format string
+	chunks chunker
+	ahead  bool          // there is a goroutine, and chunks are its own
 	full   chan chunk    // closed by the goroutine after its last chunk
 	free   chan []byte   // buffers on their way back; holds all of them
 	stop   chan struct{} // closed by close
-	in     *source
 
 	// The consumer's.
 	buf, rest []byte
@@ -37,7 +39,7 @@ type chunk struct {
 }
 
 // source counts what is read of the archive, and keeps its first error apart from
-// the decompressor's. Only the stream's goroutine reads; n is read by both.
+// the decompressor's. n may be loaded by anybody.
 type source struct {
 	r   io.Reader
 	n   atomic.Int64
@@ -66,31 +68,42 @@ func newStream(ctx context.Context, r io.Reader, lim Limits) (*stream, error) {
 		return nil, err
 	}
 	s := &stream{
-		ctx: ctx, format: f.name, in: src,
-		full: make(chan chunk, chunkCount),
-		free: make(chan []byte, chunkCount),
-		stop: make(chan struct{}),
+		ctx: ctx, format: f.name, ahead: f.name != "tar",
+		chunks: chunker{src: src, members: members{in: in, format: f}, guard: newBombGuard(lim)},
 	}
+	if !s.ahead {
+		s.buf = make([]byte, chunkSize)
+		return s, nil
+	}
+	s.full = make(chan chunk, chunkCount)
+	s.free = make(chan []byte, chunkCount)
+	s.stop = make(chan struct{})
 	for range chunkCount {
 		s.free <- nil
 	}
-	go s.produce(&members{in: in, format: f}, lim)
+	go s.produce()
 	return s, nil
 }
 
 // close ends the goroutine and waits for it.
 func (s *stream) close() {
+	if !s.ahead {
+		s.chunks.members.close()
+		return
+	}
 	close(s.stop)
 	for range s.full {
 	}
 }
 
-// produce is the goroutine: it fills free buffers from m until an error, the end
-// or close.
-func (s *stream) produce(m *members, lim Limits) {
+// compressed is the number of bytes of the archive that were read so far.
+func (s *stream) compressed() int64 { return s.chunks.src.n.Load() }
+
+// produce is the goroutine: it fills free buffers until an error, the end or
+// close.
+func (s *stream) produce() {
 	defer close(s.full)
-	defer m.close()
-	guard := bombGuard{lim: lim, most: streamLimit(lim)}
+	defer s.chunks.members.close()
 	for {
 		var buf []byte
 		select {
@@ -101,18 +114,31 @@ func (s *stream) produce(m *members, lim Limits) {
 		if buf == nil {
 			buf = make([]byte, chunkSize)
 		}
-		n, err := fill(m, buf)
-		if s.in.err != nil {
-			err = s.in.err
-		}
-		if bomb := guard.add(n, s.in.n.Load()); bomb != nil {
-			err = bomb
-		}
-		s.full <- chunk{buf[:n], err} // never blocks: room for every buffer
-		if err != nil {
+		c := s.chunks.next(buf)
+		s.full <- c // never blocks: room for every buffer
+		if c.err != nil {
 			return
 		}
 	}
+}
+
+// chunker reads a whole archive in chunks.
+type chunker struct {
+	src     *source
+	members members
+	guard   bombGuard
+}
+
+// next fills buf.
+func (c *chunker) next(buf []byte) chunk {
+	n, err := fill(&c.members, buf)
+	if c.src.err != nil {
+		err = c.src.err
+	}
+	if bomb := c.guard.add(n, c.src.n.Load()); bomb != nil {
+		err = bomb
+	}
+	return chunk{buf[:n], err}
 }
 
 // fill reads until buf is full or m ends. The decompressors are other people's
@@ -137,22 +163,33 @@ func (s *stream) Read(p []byte) (int, error) {
 		if s.err != nil {
 			return 0, s.err
 		}
-		if s.buf != nil {
-			s.free <- s.buf[:cap(s.buf)]
-			s.buf = nil
-		}
-		select {
-		case <-s.ctx.Done():
-			s.err = context.Cause(s.ctx)
-			return 0, s.err
-		case c := <-s.full:
-			s.buf, s.rest, s.err = c.data, c.data, c.err
-		}
+		c := s.nextChunk()
+		s.buf, s.rest, s.err = c.data, c.data, c.err
 	}
 	n := copy(p, s.rest)
 	s.rest = s.rest[n:]
 	s.read += int64(n)
 	return n, nil
+}
+
+// nextChunk gives the used buffer back and returns the next chunk.
+func (s *stream) nextChunk() chunk {
+	if err := context.Cause(s.ctx); err != nil {
+		return chunk{err: err}
+	}
+	if !s.ahead {
+		return s.chunks.next(s.buf[:cap(s.buf)])
+	}
+	if s.buf != nil {
+		s.free <- s.buf[:cap(s.buf)]
+		s.buf = nil
+	}
+	select {
+	case <-s.ctx.Done():
+		return chunk{err: context.Cause(s.ctx)}
+	case c := <-s.full:
+		return c
+	}
 }
 
 // bombGuard stops a stream that grows out of proportion.
@@ -161,6 +198,8 @@ type bombGuard struct {
 	most int64
 	out  int64
 }
+
+func newBombGuard(lim Limits) bombGuard { return bombGuard{lim: lim, most: streamLimit(lim)} }
 
 func streamLimit(lim Limits) int64 {
 	const perEntry = 4 << 10
