@@ -66,8 +66,9 @@ func (t *tree) takeOver(parent int, base, path string) error {
 }
 
 // finish sets the modes and times of directories, the deepest first, because a
-// parent's mode may bar the way to its children.
-func (t *tree) finish() error {
+// parent's mode may bar the way to its children. It goes on after an error, and
+// returns the first.
+func (t *tree) finish() (first error) {
 	list := t.later.list
 	sort.SliceStable(list, func(i, j int) bool { return list[i].path > list[j].path })
 	for i := 0; i < len(list); {
@@ -78,11 +79,11 @@ func (t *tree) finish() error {
 			}
 			last = list[i]
 		}
-		if err := t.finishDir(last); err != nil {
-			return &UnpackError{Member: last.path, Err: err}
+		if err := t.finishDir(last); err != nil && first == nil {
+			first = &UnpackError{Member: last.path, Err: err}
 		}
 	}
-	return nil
+	return first
 }
 
 func (t *tree) finishDir(d laterDir) error {

@@ -64,10 +64,11 @@ func (x *extraction) run(ctx context.Context, r io.Reader, dir string) error {
 	if lerr := x.settleLinks(err != nil); err == nil {
 		err = lerr
 	}
-	if err != nil {
-		return err
+	// Also after an error: old directories may have been opened up.
+	if ferr := x.tree.finish(); err == nil {
+		err = ferr
 	}
-	return x.tree.finish()
+	return err
 }
 
 // members extracts all members of all archives in the stream.

@@ -19,9 +19,10 @@ type FetchOptions struct {
 	// hexadecimal digits.
 	SHA256 string
 	// Proxies are tried in order, the next one when one fails: URLs (http, https,
-	// socks5), or HOST:PORT; "" and "DIRECT" mean none. They count for every host.
-	// An empty list means none, too; a nil list follows the environment: http_proxy, https_proxy and no_proxy, or
-	// their upper case forms; loopback addresses are then always reached directly.
+	// socks5), or HOST:PORT; "" and "DIRECT" mean none, as does an empty list. They
+	// count for every host. A nil list follows the environment, as it was when the
+	// process first asked for it: http_proxy, https_proxy and no_proxy, or their
+	// upper case forms; loopback addresses are then always reached directly.
 	Proxies []string
 	// Attempts is how many times the whole list of proxies is tried. Default 5.
 	Attempts int
@@ -62,7 +63,7 @@ func Fetch(ctx context.Context, source, dest string, opts FetchOptions) (Fetched
 	opts = opts.withDefaults()
 	src, err := parseSource(source)
 	if err != nil {
-		return Fetched{}, &FetchError{URL: source, Err: err}
+		return Fetched{}, &FetchError{URL: withoutUser(source), Err: err}
 	}
 	fail := func(err error) (Fetched, error) { return Fetched{}, fetchError(ctx, src, err) }
 	if err := checkDigest(opts.SHA256); err != nil {
@@ -141,6 +142,15 @@ func parseSource(source string) (*url.URL, error) {
 		return u, nil
 	}
 	return nil, fmt.Errorf("unknown scheme %q: use http, https, file or a path", u.Scheme)
+}
+
+// withoutUser drops name and password from what may be no URL at all.
+func withoutUser(source string) string {
+	scheme, rest, _ := strings.Cut(source, "://")
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		return scheme + "://" + rest[i+1:]
+	}
+	return source
 }
 
 func checkDigest(sum string) error {

@@ -112,6 +112,32 @@ func TestModesAsOrdinaryUser(t *testing.T) {
 	}
 }
 
+// TestModesAfterFailure: an old directory that had to be opened up is closed again
+// when the archive turns out bad.
+func TestModesAfterFailure(t *testing.T) {
+	needRoot(t)
+	base := publicDir(t)
+	good := tarball(t, member{name: "ro/", kind: tar.TypeDir, mode: 0o555}, member{name: "ro/f"})
+	bad := tarball(t, member{name: "ro/f"}, member{name: "../f"})
+	dest := base + "/dest"
+	writeFile(t, base+"/good", string(good))
+	writeFile(t, base+"/bad", string(bad))
+	if err := errors.Join(os.Mkdir(dest, 0o755), os.Chown(dest, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	exe := publicCopy(t)
+	if res := runChild(t, exe, childTask{Unpack: base + "/good", To: dest, Times: 1}); res.Err != "" {
+		t.Fatal(res.Err)
+	}
+	res := runChild(t, exe, childTask{Unpack: base + "/bad", To: dest, Times: 1})
+	if !strings.Contains(res.Err, `member "../f"`) {
+		t.Errorf("error %q", res.Err)
+	}
+	if st, err := os.Stat(dest + "/ro"); err != nil || st.Mode() != fs.ModeDir|0o555 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+}
+
 func TestStripComponents(t *testing.T) {
 	const dir, hard, sym = tar.TypeDir, tar.TypeLink, tar.TypeSymlink
 	archive := tarball(t,

@@ -134,6 +134,30 @@ func TestSparseArchives(t *testing.T) {
 	}
 }
 
+// TestHugeSparseFile: 20 GiB that are a few bytes take no room and little time.
+func TestHugeSparseFile(t *testing.T) {
+	dir, sum, err := extract(t, compress(t, "gz", sparseV1(20<<30, 3, "abc")), UnpackOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(dir + "/sparse")
+	if err != nil || st.Size() != 20<<30 || sum.Bytes != 20<<30 {
+		t.Fatalf("%v, %v, %+v", st, err, sum)
+	}
+	if used := diskUse(t, dir+"/sparse"); used > 1<<20 {
+		t.Errorf("it takes %d bytes", used)
+	}
+	data := make([]byte, 8)
+	f, err := os.Open(dir + "/sparse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Read(data); err != nil || string(data) != "a\x00b\x00c\x00\x00\x00" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 func writeSparse(t *testing.T, path string, size int64, data map[int64]string) {
 	t.Helper()
 	f, err := os.Create(path)
