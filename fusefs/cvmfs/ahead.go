@@ -10,7 +10,7 @@ const (
 	smallFile = 256 << 10
 	// firstWindow and lastWindow are how many files a reader is kept ahead of: few
 	// when it may yet stop, more with each that it opens.
-	firstWindow, lastWindow = 4, 96
+	firstWindow, lastWindow = 4, 128
 	// nearBy is how many entries a reader may skip and still be taken for one that
 	// reads the directory through.
 	nearBy = 8

@@ -16,7 +16,7 @@ import (
 
 const (
 	// prefetches bounds the objects that are under way before anybody asked for them.
-	prefetches = 32
+	prefetches = 48
 	// maxCatalog bounds a catalog whose size nobody tells, in bytes.
 	maxCatalog = 4 << 30
 	// unknown is the size of an object when nobody tells it.
