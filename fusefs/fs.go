@@ -136,8 +136,8 @@ func (f *FS) rootAttr() *fs.StableAttr {
 func (f *FS) URL() string { return "chirp://" + f.client.Server() + f.base }
 
 // Err is what is known to be lost: each write that an application was told had
-// succeeded, that failed later, and whose failure no write, fsync or close could
-// report. It is nil when nothing is.
+// succeeded, that failed later, and whose failure no write or fsync reported. (What a
+// close reports is seldom heard.) It is nil when nothing is.
 func (f *FS) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -136,8 +136,9 @@ func (h *handle) news() error {
 }
 
 // verdict is the error of any failed write of the file since the handle was opened.
-// It tells again and again, as the lost data does not come back.
-func (h *handle) verdict() error {
+// It tells again and again, as the lost data does not come back. heard says that
+// somebody will listen.
+func (h *handle) verdict(heard bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := h.node
@@ -146,7 +147,10 @@ func (h *handle) verdict() error {
 	if n.open.err == nil || n.open.failed <= h.opened {
 		return nil
 	}
-	h.told, n.open.told = n.open.failed, n.open.failed
+	h.told = n.open.failed
+	if heard {
+		n.open.told = n.open.failed
+	}
 	return n.open.err
 }
 
@@ -231,7 +235,9 @@ func (n *node) below(dir *node) bool {
 }
 
 // Flush is called for each close of a descriptor: it waits until all that was written
-// through the handle has been answered, and reports what failed.
+// through the handle has been answered, and reports what failed. That counts as told
+// to nobody: the closes of a process that ends, and of a shell's redirection, go by
+// unheard, and few programs look at theirs.
 func (h *handle) Flush(ctx context.Context) syscall.Errno {
 	if h.writer == nil {
 		return 0
@@ -241,7 +247,7 @@ func (h *handle) Flush(ctx context.Context) syscall.Errno {
 	if err := h.writer.Wait(o); err != nil {
 		return errnoFor(err)
 	}
-	return errnoFor(h.verdict())
+	return errnoFor(h.verdict(false))
 }
 
 // Fsync puts on the server's disk all that was written to the file here.
@@ -257,7 +263,7 @@ func (h *handle) sync(ctx context.Context) error {
 	}
 	file := h.node.borrowAny(h)
 	if file == nil {
-		return h.verdict() // a reader of what is in memory; nobody writes
+		return h.verdict(true) // a reader of what is in memory; nobody writes
 	}
 	defer file.giveBack()
 	if h.writer != nil {
@@ -272,7 +278,7 @@ func (h *handle) sync(ctx context.Context) error {
 	if errno := errnoFor(err); errno != 0 && errno != syscall.EINTR {
 		h.node.failed(err)
 	}
-	if lost := h.verdict(); lost != nil {
+	if lost := h.verdict(true); lost != nil {
 		return lost
 	}
 	return err
