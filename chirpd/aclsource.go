@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/user"
-	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"skeletonkey/chirpd/acl"
+	"skeletonkey/chirpd/auth"
 	"skeletonkey/chirpd/confine"
 )
 
@@ -37,8 +36,12 @@ const (
 type aclSource struct {
 	fallback acl.ACL // for directories without one; built in or configured
 	inherit  bool
-	log      *slog.Logger
+	*aclFiles
+}
 
+// aclFiles keeps what was read, for all exports, as two of them may share directories.
+type aclFiles struct {
+	log   *slog.Logger
 	turns turns // of those who change an ACL
 
 	mu    sync.RWMutex // guards cache; not held across disk
@@ -55,13 +58,9 @@ type aclStamp struct {
 // in is the ACL that holds in a's containing directory, and whether it comes from a
 // file of the tree. An error means that nothing is granted.
 func (s *aclSource) in(a *confine.At) (list acl.ACL, fromTree bool, err error) {
-	info, err := a.StatPrivate(aclName)
-	if err == nil {
-		list, err = s.load(a, &info)
-		return list, true, err
-	}
-	if !errors.Is(err, unix.ENOENT) {
-		return nil, false, err
+	list, fromTree, err = s.own(a)
+	if fromTree || err != nil {
+		return list, fromTree, err
 	}
 	if !s.inherit {
 		return s.fallback, false, nil
@@ -74,15 +73,25 @@ func (s *aclSource) in(a *confine.At) (list acl.ACL, fromTree bool, err error) {
 		return nil, false, err
 	}
 	defer above.Close()
-	if info, err = above.StatPrivate(aclName); err == nil {
-		list, err = s.load(above, &info)
-	}
+	list, _, err = s.own(above)
 	return list, true, err
+}
+
+// own is the ACL that a's containing directory has itself, if it has one.
+func (s *aclFiles) own(a *confine.At) (list acl.ACL, has bool, err error) {
+	info, err := a.StatPrivate(aclName)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, false, nil
+	}
+	if err == nil {
+		list, err = s.load(a, &info)
+	}
+	return list, err == nil, err
 }
 
 // load reads and parses the ACL file of a's directory unless that state of it is
 // known. One that does not parse grants nothing.
-func (s *aclSource) load(a *confine.At, info *confine.Info) (acl.ACL, error) {
+func (s *aclFiles) load(a *confine.At, info *confine.Info) (acl.ACL, error) {
 	s.mu.RLock()
 	list, ok := s.cache[stampOf(info)]
 	s.mu.RUnlock()
@@ -102,7 +111,7 @@ func (s *aclSource) load(a *confine.At, info *confine.Info) (acl.ACL, error) {
 	return list, nil
 }
 
-func (s *aclSource) keep(stamp aclStamp, list acl.ACL) {
+func (s *aclFiles) keep(stamp aclStamp, list acl.ACL) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.cache) >= maxCachedACLs {
@@ -139,15 +148,6 @@ func builtinACL(root *confine.Root) (acl.ACL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("owner of the export: %w", err)
 	}
-	list := acl.Builtin(localUser(uint32(os.Geteuid())))
-	return list.Set("unix:"+localUser(info.UID), acl.Full), nil
-}
-
-// localUser is the name of a user as the unix verifier gives it.
-func localUser(uid uint32) string {
-	id := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(id); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return id
+	list := acl.Builtin(auth.UserName(uint32(os.Geteuid())))
+	return list.Set("unix:"+auth.UserName(info.UID), acl.Full), nil
 }

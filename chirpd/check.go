@@ -34,8 +34,8 @@ func (e *deniedError) Error() string {
 func (e *deniedError) Unwrap() error { return wire.NotAuthorized }
 
 // rights is what the client may do in a's containing directory.
-func (s *session) rights(a *confine.At) (acl.Rights, error) {
-	list, _, err := s.srv.acls.in(a)
+func (s *session) rights(a *place) (acl.Rights, error) {
+	list, _, err := a.ex.acls.in(a.At)
 	if err != nil {
 		return 0, err
 	}
@@ -43,16 +43,16 @@ func (s *session) rights(a *confine.At) (acl.Rights, error) {
 }
 
 // rightsBy is what an ACL gives the client in a's containing directory.
-func (s *session) rightsBy(list acl.ACL, a *confine.At) acl.Rights {
-	r := list.For(s.who)
-	if s.byTicket() {
-		r = r.And(s.masks.For(a.DirPath()))
+func (s *session) rightsBy(list acl.ACL, a *place) acl.Rights {
+	r := list.ForMember(s.who, s.member)
+	if who := s.srv.conf.Superuser; who != "" && who == s.who {
+		r = acl.Full
 	}
-	return r
+	return s.masked(r, a.DirPath())
 }
 
 // need fails unless the client has all the rights of want in a's containing directory.
-func (s *session) need(a *confine.At, want acl.Rights) error {
+func (s *session) need(a *place, want acl.Rights) error {
 	r, err := s.rights(a)
 	if err == nil && !r.Has(want) {
 		err = &deniedError{want, a.Path()}
@@ -62,30 +62,30 @@ func (s *session) need(a *confine.At, want acl.Rights) error {
 
 // found is what a path led to.
 type found struct {
-	*confine.At              // of the object; inside it when it is a directory
-	info        confine.Info // what it is
-	missing     error        // it is not there
-	rights      acl.Rights   // the client's, for the object
+	*place               // of the object; inside it when it is a directory
+	info    confine.Info // what it is
+	missing error        // it is not there
+	rights  acl.Rights   // the client's, for the object
 }
 
 // find runs do on what path leads to, there or not, whatever the client's rights.
 func (s *session) find(path string, follow bool, do func(*found) error) error {
-	return s.srv.root.Do(wire.CleanPath(path), follow, func(a *confine.At) error {
-		f := found{At: a}
+	return s.srv.do(path, follow, func(a *place) error {
+		f := found{place: a}
 		f.info, f.missing = a.Stat()
 		if f.missing != nil && !errors.Is(f.missing, unix.ENOENT) {
 			return f.missing
 		}
 		if f.info.IsDir() {
-			inside, err := a.Enter()
+			inside, err := a.enter()
 			if err != nil {
 				return err
 			}
 			defer inside.Close()
-			f.At = inside
+			f.place = inside
 		}
 		var err error
-		if f.rights, err = s.rights(f.At); err != nil {
+		if f.rights, err = s.rights(f.place); err != nil {
 			return err
 		}
 		return do(&f)
@@ -106,8 +106,8 @@ func (s *session) object(path string, follow bool, want acl.Rights, do func(*fou
 }
 
 // entry runs do on a name, if the client has want in the directory that holds it.
-func (s *session) entry(path string, want acl.Rights, do func(*confine.At) error) error {
-	return s.srv.root.Do(wire.CleanPath(path), false, func(a *confine.At) error {
+func (s *session) entry(path string, want acl.Rights, do func(*place) error) error {
+	return s.srv.do(path, false, func(a *place) error {
 		if err := s.need(a, want); err != nil {
 			return err
 		}
@@ -117,8 +117,8 @@ func (s *session) entry(path string, want acl.Rights, do func(*confine.At) error
 
 // target runs do where a path leads, with the client's rights in the directory there.
 // Nothing need be there.
-func (s *session) target(path string, do func(*confine.At, acl.Rights) error) error {
-	return s.srv.root.Do(wire.CleanPath(path), true, func(a *confine.At) error {
+func (s *session) target(path string, do func(*place, acl.Rights) error) error {
+	return s.srv.do(path, true, func(a *place) error {
 		r, err := s.rights(a)
 		if err != nil {
 			return err
@@ -129,9 +129,9 @@ func (s *session) target(path string, do func(*confine.At, acl.Rights) error) er
 
 // directory runs do inside a directory, if the client has want in it. at is where it
 // lies, inside has its private files.
-func (s *session) directory(path string, want acl.Rights, do func(at, inside *confine.At) error) error {
-	return s.srv.root.Do(wire.CleanPath(path), true, func(a *confine.At) error {
-		inside, err := a.Enter()
+func (s *session) directory(path string, want acl.Rights, do func(at, inside *place) error) error {
+	return s.srv.do(path, true, func(a *place) error {
+		inside, err := a.enter()
 		if err != nil {
 			return err
 		}

@@ -60,13 +60,13 @@ var commands = map[string]handler{
 	"symlink":  on((*session).symlink),
 	"readlink": on((*session).readlink),
 
-	// Directories: dir.go
+	// Directories: dir.go, search.go, audit.go
 	"getdir":     on((*session).getdir),
 	"getlongdir": on((*session).getlongdir),
 	"statfs":     on((*session).statfs),
 	"localpath":  on((*session).localpath),
-	"search":     unbuilt,
-	"audit":      unbuilt,
+	"search":     on((*session).search),
+	"audit":      on((*session).audit),
 
 	// Attributes and sums: xattr.go, sum.go
 	"getxattr":     on((*session).getxattr),
@@ -85,9 +85,9 @@ var commands = map[string]handler{
 	"hash":         on((*session).hash),
 	"setrep":       on((*session).setrep),
 
-	// Identity and rights: rights.go
+	// Identity and rights: rights.go, between.go
 	"whoami":    on((*session).whoami),
-	"whoareyou": unbuilt,
+	"whoareyou": on((*session).whoareyou),
 	"getacl":    on((*session).getacl),
 	"setacl":    on((*session).setacl),
 	"resetacl":  on((*session).resetacl),
@@ -99,10 +99,10 @@ var commands = map[string]handler{
 	"ticket_list":     on((*session).ticketList),
 	"ticket_delete":   on((*session).ticketDelete),
 
-	// Space, and between servers
+	// Space, and between servers: alloc.go, between.go
 	"mkalloc":  unbuilt,
 	"lsalloc":  unbuilt,
-	"thirdput": unbuilt,
+	"thirdput": on((*session).thirdput),
 }
 
 // unbuilt answers a command of the protocol that this server does not have, as an

@@ -1,8 +1,10 @@
 package chirpd
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"skeletonkey/chirpd/acl"
@@ -14,6 +16,11 @@ import (
 type Config struct {
 	// Root is the exported directory.
 	Root string
+	// Exports, instead of Root, are directories that are shown under one root, each
+	// confined on its own: no link leads from one to another, and renames and links
+	// between them are CROSS_DEVICE_LINK. The root itself can be listed by everybody
+	// who is let in. It needs StateDir.
+	Exports []Export
 	// ReadOnly refuses every change.
 	ReadOnly bool
 
@@ -33,6 +40,23 @@ type Config struct {
 	// InheritDefaultACL gives a directory without an ACL that of the nearest
 	// directory above that has one; DefaultACL only where there is none.
 	InheritDefaultACL bool
+
+	// PeerMethods are how this server proves who it is to another one, for whoareyou
+	// and thirdput. Default: hostname, then address.
+	PeerMethods []auth.Method
+	// PeerDial makes a connection to another server, by IP address and port. Default: a
+	// net.Dialer; whoever may use the server may let it connect anywhere.
+	PeerDial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Superuser is a subject (unix:root) that may do everything everywhere, whatever
+	// the ACLs say. Empty: nobody.
+	Superuser string
+	// GroupURL is where groups are looked up: an entry group:NAME of an ACL stands for
+	// the subjects that the text at GroupURL/NAME lists, one a line. Empty: groups have
+	// no members.
+	GroupURL string
+	// GroupCache is for how long a group's list is believed. Default 15 minutes.
+	GroupCache time.Duration
 
 	// MaxOpen is how many files a client may have open at a time. Default 1024.
 	MaxOpen int
@@ -57,6 +81,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	setDefault(&c.MaxOpen, 1024)
+	setDefault(&c.GroupCache, 15*time.Minute)
 	setDefault(&c.MaxPerAddress, 1024)
 	setDefault(&c.AuthTimeout, time.Minute)
 	setDefault(&c.IdleTimeout, time.Hour)
@@ -75,12 +100,15 @@ func setDefault[T int | time.Duration](v *T, d T) {
 // check finds what no server could run with.
 func (c *Config) check() error {
 	switch {
-	case c.Root == "":
-		return fmt.Errorf("chirpd: no directory to export")
+	case (c.Root == "") == (len(c.Exports) == 0):
+		return fmt.Errorf("chirpd: either one directory to export is needed, or several with names")
 	case len(c.Verifiers) == 0 && !c.Tickets:
-		return fmt.Errorf("chirpd: no way to authenticate, so nobody could use %s", c.Root)
+		return fmt.Errorf("chirpd: no way to authenticate, so nobody could use the server")
 	case c.Tickets && c.StateDir == "":
 		return fmt.Errorf("chirpd: tickets need a state directory to be kept in")
+	}
+	if err := c.checkExports(); err != nil {
+		return err
 	}
 	for _, v := range c.Verifiers {
 		if v.Name() == ticketMethod {

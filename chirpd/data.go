@@ -18,7 +18,7 @@ func (s *session) open(r *wire.Open) error {
 	var info confine.Info
 	flags := openFlags(r.Flags)
 	var have acl.Rights
-	err := s.target(r.Path, func(a *confine.At, rights acl.Rights) error {
+	err := s.target(r.Path, func(a *place, rights acl.Rights) error {
 		how, err := permitOpen(a, rights, r.Flags, flags)
 		if err == nil {
 			file, info, err = a.OpenFile(how, permissions(r.Mode))
@@ -40,7 +40,7 @@ func (s *session) open(r *wire.Open) error {
 // permitOpen decides with which flags the client may open, if at all. Who may only
 // create gets a file that was not there before. Who may not read and asks for both ways
 // while creating gets the file for writing: many programs ask so, and few read back.
-func permitOpen(a *confine.At, have acl.Rights, letters wire.OpenFlags, flags int) (int, error) {
+func permitOpen(a *place, have acl.Rights, letters wire.OpenFlags, flags int) (int, error) {
 	creates := letters&wire.OpenCreate != 0
 	putOnly := creates && !have.Has(acl.Write)
 	switch {

@@ -21,7 +21,7 @@ func (s *session) getlongdir(r *wire.Getlongdir) error {
 // list sends a directory's names, with stat lines in a long listing, as they are read:
 // it takes the same memory for any number of them.
 func (s *session) list(path string, long bool) error {
-	return s.directory(path, acl.List, func(at, inside *confine.At) error {
+	return s.directory(path, acl.List, func(at, inside *place) error {
 		self, err := inside.Stat()
 		if err != nil {
 			return err
@@ -39,6 +39,7 @@ func (s *session) list(path string, long bool) error {
 			if !s.replied {
 				begin()
 			}
+			s.srv.shown(inside, e, long)
 			s.entryLines(e.Name, &e.Info, long)
 			return s.out.err
 		})
@@ -72,6 +73,12 @@ func (s *session) entryLines(name []byte, info *confine.Info, long bool) {
 func (s *session) statfs(r *wire.StatfsPath) error {
 	var st unix.Statfs_t
 	err := s.object(r.Path, true, acl.List, func(f *found) (err error) {
+		if f.ex == s.srv.front { // it has no space of its own
+			return s.srv.exports[0].root.Do("/", true, func(a *confine.At) (err error) {
+				st, err = a.Statfs()
+				return err
+			})
+		}
 		st, err = f.Statfs()
 		return err
 	})

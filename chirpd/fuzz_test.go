@@ -2,6 +2,8 @@ package chirpd_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"skeletonkey/chirpd"
 )
 
 // FuzzSession sends a client's bytes to a server that holds files, tickets and a link
@@ -20,7 +24,9 @@ func FuzzSession(f *testing.F) {
 		f.Add(seed)
 	}
 	const secret = "what lies outside"
-	s := serve(f)
+	s := serve(f, func(c *chirpd.Config) {
+		c.PeerDial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody there") }
+	})
 	outside := filepath.Join(f.TempDir(), "secret")
 	if err := os.WriteFile(outside, []byte(secret), 0o600); err != nil {
 		f.Fatal(err)

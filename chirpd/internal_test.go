@@ -155,7 +155,7 @@ func TestACLCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	source := aclSource{cache: make(map[aclStamp]acl.ACL), log: slog.New(slog.DiscardHandler)}
+	source := aclSource{aclFiles: &aclFiles{cache: make(map[aclStamp]acl.ACL), log: slog.New(slog.DiscardHandler)}}
 	for reads := 0; len(source.cache) == 0; reads++ {
 		err := root.Do("/", false, func(a *confine.At) error {
 			list, fromTree, err := source.in(a)

@@ -7,26 +7,28 @@ import (
 )
 
 func (s *session) unlink(r *wire.Unlink) error {
-	return s.entry(r.Path, acl.Delete, (*confine.At).Unlink)
+	return s.entry(r.Path, acl.Delete, func(a *place) error { return a.Unlink() })
 }
 
 func (s *session) rmdir(r *wire.Rmdir) error {
-	return s.entry(r.Path, acl.Delete, (*confine.At).Rmdir)
+	return s.entry(r.Path, acl.Delete, func(a *place) error { return a.Rmdir() })
 }
 
 // rmall needs d where the directory lies; the ACLs below do not count, a ticket's
 // masks do.
 func (s *session) rmall(r *wire.Rmall) error {
-	return s.entry(r.Path, acl.Delete, func(a *confine.At) error {
-		return a.RemoveAll(s.srv.ctx, func(dir *confine.At) error { return s.maskAllows(dir, acl.Delete) })
+	return s.entry(r.Path, acl.Delete, func(a *place) error {
+		return a.RemoveAll(s.srv.ctx, func(dir *confine.At) error {
+			return s.maskAllows(&place{dir, a.ex}, acl.Delete)
+		})
 	})
 }
 
 // mkdir makes a directory that has the ACL of the one it is made in, if that comes from
 // a file; or, by the right v, one in which the maker has the rights that v names.
 func (s *session) mkdir(r *wire.Mkdir) error {
-	return s.entry(r.Path, 0, func(a *confine.At) error {
-		list, fromTree, err := s.srv.acls.in(a)
+	return s.entry(r.Path, 0, func(a *place) error {
+		list, fromTree, err := a.ex.acls.in(a.At)
 		if err != nil {
 			return err
 		}
@@ -45,23 +47,23 @@ func (s *session) mkdir(r *wire.Mkdir) error {
 }
 
 func (s *session) rename(r *wire.Rename) error {
-	return s.entry(r.Path, acl.Read|acl.Delete, func(from *confine.At) error {
+	return s.entry(r.Path, acl.Read|acl.Delete, func(from *place) error {
 		if err := s.maskedBelow(from); err != nil {
 			return err
 		}
-		return s.entry(r.NewPath, acl.Write, from.Rename)
+		return s.entry(r.NewPath, acl.Write, func(to *place) error { return from.Rename(to.At) })
 	})
 }
 
 // link makes another name for a file. A link is not followed: its own directory counts.
 func (s *session) link(r *wire.Link) error {
-	return s.entry(r.Path, acl.Read|acl.Write, func(old *confine.At) error {
-		return s.entry(r.NewPath, acl.Write, func(a *confine.At) error { return a.Link(old) })
+	return s.entry(r.Path, acl.Read|acl.Write, func(old *place) error {
+		return s.entry(r.NewPath, acl.Write, func(a *place) error { return a.Link(old.At) })
 	})
 }
 
 func (s *session) symlink(r *wire.Symlink) error {
-	return s.entry(r.NewPath, acl.Write, func(a *confine.At) error { return a.Symlink(r.Target) })
+	return s.entry(r.NewPath, acl.Write, func(a *place) error { return a.Symlink(r.Target) })
 }
 
 // readlink tells a link's text, wherever it leads.

@@ -2,7 +2,6 @@ package chirpd
 
 import (
 	"skeletonkey/chirpd/acl"
-	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
 )
 
@@ -14,8 +13,8 @@ func (s *session) whoami(r *wire.Whoami) error {
 // getacl tells the ACL that holds in a directory, to anyone.
 func (s *session) getacl(r *wire.Getacl) error {
 	var list acl.ACL
-	err := s.directory(r.Path, 0, func(_, inside *confine.At) (err error) {
-		list, _, err = s.srv.acls.in(inside)
+	err := s.directory(r.Path, 0, func(_, inside *place) (err error) {
+		list, _, err = inside.ex.acls.in(inside.At)
 		return err
 	})
 	if err != nil {
@@ -50,17 +49,17 @@ func (s *session) resetacl(r *wire.Resetacl) error {
 // changeACL writes a directory's own ACL, made from the one that holds there. Changes
 // to one directory take turns, so that none is lost.
 func (s *session) changeACL(path string, change func(acl.ACL) acl.ACL) error {
-	return s.directory(path, acl.Admin, func(_, inside *confine.At) error {
+	return s.directory(path, acl.Admin, func(_, inside *place) error {
 		info, err := inside.Stat()
 		if err != nil {
 			return err
 		}
-		unlock := s.srv.acls.turns.take(dirID{info.Dev, info.Ino})
+		unlock := inside.ex.acls.turns.take(dirID{info.Dev, info.Ino})
 		defer unlock()
 		if err := s.need(inside, acl.Admin); err != nil { // it may have changed in the turn before
 			return err
 		}
-		list, _, err := s.srv.acls.in(inside)
+		list, _, err := inside.ex.acls.in(inside.At)
 		if err != nil {
 			return err
 		}

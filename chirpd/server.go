@@ -4,26 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/auth"
-	"skeletonkey/chirpd/confine"
 )
 
 // Server exports one directory tree. Make it with New, run it with Serve (several
 // times for several listeners), stop it with Shutdown or Close.
 type Server struct {
 	conf      Config
-	root      *confine.Root
+	exports   []*export
+	groups    groups
+	front     *export     // shows the exports where they have names, else nil
 	tickets   *auth.Store // nil without Config.Tickets
 	verifiers []auth.Verifier
-	acls      aclSource
 	oddNames  atomic.Bool // a name that no line can carry has been logged
 
 	ctx  context.Context // ends with Close
@@ -43,41 +41,41 @@ func New(conf Config) (*Server, error) {
 	if err := conf.check(); err != nil {
 		return nil, err
 	}
-	root, err := confine.Open(conf.Root, confine.Options{ReadOnly: conf.ReadOnly})
-	if err != nil {
-		return nil, fmt.Errorf("chirpd: %w", err)
-	}
 	s := &Server{
-		conf: conf, root: root, verifiers: conf.Verifiers,
+		conf: conf, verifiers: conf.Verifiers,
 		listeners: make(map[net.Listener]struct{}),
 		sessions:  make(map[*session]struct{}),
 		perAddr:   make(map[string]int),
 	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
-		root.Close()
+		s.stop()
+		_ = s.closeExports() // the first error counts
 		return nil, fmt.Errorf("chirpd: %w", err)
 	}
-	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// open is the part of New that needs the export open.
-func (s *Server) open() error {
-	fallback, err := acl.Parse([]byte(s.conf.DefaultACL))
-	if err != nil {
+// open is the part of New that may fail halfway.
+func (s *Server) open() (err error) {
+	if err := s.openExports(); err != nil {
 		return err
 	}
-	if s.conf.DefaultACL == "" {
-		if fallback, err = builtinACL(s.root); err != nil {
-			return err
-		}
+	if err := s.groups.open(&s.conf); err != nil {
+		return err
 	}
-	s.acls = aclSource{fallback: fallback, inherit: s.conf.InheritDefaultACL, log: s.conf.Log, cache: make(map[aclStamp]acl.ACL)}
 	if !s.conf.Tickets {
 		return nil
 	}
 	if s.tickets, err = auth.OpenStore(filepath.Join(s.conf.StateDir, "tickets")); err != nil {
 		return err
+	}
+	if s.conf.Root != "" {
+		left, err := auth.OpenExportStore(s.conf.Root, s.conf.ReadOnly)
+		if err != nil {
+			return err
+		}
+		s.tickets.With(left)
 	}
 	s.verifiers = append(s.verifiers[:len(s.verifiers):len(s.verifiers)], auth.TicketVerifier(s.tickets))
 	return nil
@@ -234,8 +232,5 @@ func (s *Server) Close() error {
 	s.stop()
 	s.interrupt()
 	s.wg.Wait()
-	if err := s.root.Close(); !errors.Is(err, fs.ErrClosed) {
-		return err
-	}
-	return nil
+	return s.closeExports()
 }

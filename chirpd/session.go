@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/auth"
 	"skeletonkey/chirpd/wire"
 )
@@ -37,11 +36,10 @@ type session struct {
 	phase phase
 	limit deadline // for reading
 
-	subject    auth.Subject
-	who        string    // the subject whose rights the client has: a ticket's owner
-	masks      acl.Masks // of a ticket, read from maskSource
-	maskSource *auth.TicketRight
-	files      fileTable
+	subject auth.Subject
+	who     string // the subject whose rights the client has: a ticket's owner
+	lent    []lent // by the client's ticket and those by which it was made; all count
+	files   fileTable
 
 	body     int64 // bytes of the request's data that have not been read yet
 	replied  bool  // the request's reply has begun

@@ -7,13 +7,18 @@ import (
 	"hash"
 	"io"
 
+	"lukechampine.com/blake3"
+
 	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
 )
 
-// sums are the algorithms of hash; sha256 is ours.
-var sums = map[string]func() hash.Hash{"md5": md5.New, "sha1": sha1.New, "sha256": sha256.New}
+// sums are the algorithms of hash; sha256 and blake3 are ours.
+var sums = map[string]func() hash.Hash{
+	"md5": md5.New, "sha1": sha1.New, "sha256": sha256.New,
+	"blake3": func() hash.Hash { return blake3.New(32, nil) },
+}
 
 func (s *session) md5(r *wire.MD5) error { return s.sum(md5.New(), r.Path) }
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/auth"
-	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
 )
 
@@ -27,16 +27,26 @@ const (
 	everyone = "all"
 )
 
-// mayOwn fails unless the client may have tickets as subject: only its own, and a
-// ticket has none.
+// mayOwn fails unless the client may have tickets as subject: only its own.
 func (s *session) mayOwn(subject string) error {
-	if s.byTicket() || subject != self && subject != s.who {
+	if subject != self && subject != s.who {
 		return fmt.Errorf("tickets of %s: %w", subject, wire.NotAuthorized)
 	}
 	return nil
 }
 
-// ownTicket finds a ticket by its name and fails unless it is the client's.
+// made says whether a ticket was made by the client's own ticket, or by one that was. A
+// client without a ticket counts as the maker of all.
+func (s *session) made(digest string) bool {
+	if !s.byTicket() {
+		return true
+	}
+	chain, _ := s.srv.tickets.Chain(digest) // none, where one is missing
+	return slices.ContainsFunc(chain, func(t auth.Registered) bool { return t.Parent == s.subject.Name })
+}
+
+// ownTicket finds a ticket by its name and fails unless it is the client's: for a client
+// by ticket, one that was made by that.
 func (s *session) ownTicket(name string) (digest string, t auth.Registered, err error) {
 	if s.srv.tickets == nil {
 		return "", t, fmt.Errorf("tickets are not in use here: %w", wire.NotSupported)
@@ -48,6 +58,9 @@ func (s *session) ownTicket(name string) (digest string, t auth.Registered, err 
 	t, err = s.srv.tickets.Get(digest)
 	if err != nil {
 		return "", t, err
+	}
+	if !s.made(digest) {
+		return digest, t, fmt.Errorf("ticket %s was not made by the client's: %w", digest, wire.NotAuthorized)
 	}
 	return digest, t, s.mayOwn(t.Subject)
 }
@@ -64,7 +77,11 @@ func (s *session) ticketRegister(r *wire.TicketRegister) error {
 		return err
 	}
 	expires := time.Now().Add(time.Duration(min(r.Duration, maxTicketAge)) * time.Second)
-	_, err = s.srv.tickets.Register(s.who, key, expires)
+	if s.byTicket() {
+		_, err = s.srv.tickets.RegisterUnder(s.subject.Name, key, expires)
+	} else {
+		_, err = s.srv.tickets.Register(s.who, key, expires)
+	}
 	if errors.Is(err, fs.ErrInvalid) {
 		err = &wire.Error{Op: r.Command(), Code: wire.InvalidRequest, Err: err}
 	}
@@ -83,7 +100,7 @@ func (s *session) ticketModify(r *wire.TicketModify) error {
 		return &wire.Error{Op: r.Command(), Code: wire.InvalidRequest, Err: err}
 	}
 	var dir string
-	err = s.directory(r.Path, 0, func(_, inside *confine.At) error {
+	err = s.directory(r.Path, 0, func(_, inside *place) error {
 		dir = inside.Path()
 		return nil
 	})
@@ -124,6 +141,7 @@ func (s *session) ticketList(r *wire.TicketList) error {
 	if err != nil {
 		return err
 	}
+	digests = slices.DeleteFunc(digests, func(digest string) bool { return !s.made(digest) })
 	s.reply(0)
 	for _, digest := range digests {
 		_ = s.replyText([]byte(ticketMethod + ":" + digest))

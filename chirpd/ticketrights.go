@@ -3,11 +3,11 @@ package chirpd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/auth"
-	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
 )
 
@@ -24,23 +24,47 @@ func (s *session) checkTicket() error {
 	if !s.byTicket() {
 		return nil
 	}
-	t, err := s.srv.tickets.Get(s.subject.Name)
+	chain, err := s.srv.tickets.Chain(s.subject.Name)
 	if errors.Is(err, auth.ErrNoTicket) {
-		err = errors.New("the ticket was deleted")
+		err = errors.New("the ticket, or the one by which it was made, was deleted")
 	}
-	if err == nil && t.Expired(time.Now()) {
-		err = fmt.Errorf("the ticket expired at %s", t.Expires.UTC().Format(time.RFC3339))
+	for _, t := range chain {
+		if t.Expired(time.Now()) {
+			err = fmt.Errorf("the ticket expired at %s", t.Expires.UTC().Format(time.RFC3339))
+		}
 	}
 	if err != nil {
 		return &wire.Error{Op: "ticket", Code: wire.NotAuthenticated, Err: err}
 	}
-	s.who = t.Subject
-	if len(t.Rights) == 0 {
-		s.masks, s.maskSource = nil, nil
-	} else if s.maskSource != &t.Rights[0] {
-		s.masks, s.maskSource = masksOf(t.Rights), &t.Rights[0]
+	s.who = chain[0].Subject
+	s.lent = slices.Grow(s.lent, len(chain))[:len(chain)]
+	for i, t := range chain {
+		s.lent[i].read(t.Rights)
 	}
 	return nil
+}
+
+// lent is what one ticket of a chain lends.
+type lent struct {
+	masks  acl.Masks
+	source *auth.TicketRight // that masks were read from
+}
+
+func (l *lent) read(rights []auth.TicketRight) {
+	if len(rights) == 0 {
+		*l = lent{}
+	} else if l.source != &rights[0] {
+		*l = lent{masksOf(rights), &rights[0]}
+	}
+}
+
+// masked is what the client's tickets leave of rights in a directory. A client without
+// a ticket has none.
+func (s *session) masked(r acl.Rights, dir string) acl.Rights {
+	for _, l := range s.lent {
+		r = r.And(l.masks.For(dir))
+	}
+	return r
 }
 
 // masksOf reads a ticket's masks; one that cannot be read leaves no rights.
@@ -58,8 +82,8 @@ func masksOf(rights []auth.TicketRight) acl.Masks {
 
 // maskAllows is a check for what concerns a whole tree: a ticket's mask for a
 // directory below counts there.
-func (s *session) maskAllows(dir *confine.At, want acl.Rights) error {
-	if s.byTicket() && !s.masks.For(dir.DirPath()).Has(want) {
+func (s *session) maskAllows(dir *place, want acl.Rights) error {
+	if !s.masked(want, dir.DirPath()).Has(want) {
 		return &deniedError{want, dir.DirPath()}
 	}
 	return nil
@@ -67,14 +91,13 @@ func (s *session) maskAllows(dir *confine.At, want acl.Rights) error {
 
 // maskedBelow refuses to move a directory in which one of the ticket's masks lies: it
 // would come out from under it.
-func (s *session) maskedBelow(a *confine.At) error {
-	if !s.byTicket() {
-		return nil
-	}
-	for _, m := range s.masks {
-		if below := (acl.Masks{{Dir: a.Path(), Rights: acl.Full}}).For(m.Dir); below != 0 {
-			return &wire.Error{Op: "rename", Path: a.Path(), Code: wire.NotAuthorized,
-				Err: fmt.Errorf("the ticket has a mask of its own at %s", m.Dir)}
+func (s *session) maskedBelow(a *place) error {
+	for _, l := range s.lent {
+		for _, m := range l.masks {
+			if below := (acl.Masks{{Dir: a.Path(), Rights: acl.Full}}).For(m.Dir); below != 0 {
+				return &wire.Error{Op: "rename", Path: a.Path(), Code: wire.NotAuthorized,
+					Err: fmt.Errorf("the ticket has a mask of its own at %s", m.Dir)}
+			}
 		}
 	}
 	return nil

@@ -117,11 +117,11 @@ const putAttempts = 16
 
 // beginPut finds the place of a file that is to be written whole. The At must outlive
 // the Put, and both are the caller's.
-func (s *session) beginPut(path string) (*confine.At, *confine.Put, putKind, error) {
+func (s *session) beginPut(path string) (*place, *confine.Put, putKind, error) {
 	err := error(confine.ErrChanged)
 	for range putAttempts {
-		var a *confine.At
-		if a, err = s.srv.root.Walk(wire.CleanPath(path), true); err == nil {
+		var a *place
+		if a, err = s.srv.walk(path); err == nil {
 			p, how, failed := s.permitPut(a)
 			if failed == nil {
 				return a, p, how, nil
@@ -137,7 +137,7 @@ func (s *session) beginPut(path string) (*confine.At, *confine.Put, putKind, err
 }
 
 // permitPut begins a put if the client may replace, or else create, the file.
-func (s *session) permitPut(a *confine.At) (*confine.Put, putKind, error) {
+func (s *session) permitPut(a *place) (*confine.Put, putKind, error) {
 	how := toReplace
 	if _, err := a.Stat(); errors.Is(err, unix.ENOENT) {
 		how = toCreate

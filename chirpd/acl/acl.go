@@ -81,10 +81,22 @@ func (l ACL) AppendTo(b []byte) []byte {
 }
 
 // For is what a subject may do: the rights of all entries that match it together.
-func (l ACL) For(subject string) Rights {
+func (l ACL) For(subject string) Rights { return l.ForMember(subject, nil) }
+
+// groupPrefix begins the entries that name a group instead of a subject.
+const groupPrefix = "group:"
+
+// ForMember is For with groups: an entry "group:NAME" counts for those of whom member says
+// that they are in NAME. It is asked only where the entry would add a right. nil: nobody
+// is in any group.
+func (l ACL) ForMember(subject string, member func(group string) bool) Rights {
 	var r Rights
 	for _, e := range l {
-		if Match(e.Subject, subject) {
+		name, group := strings.CutPrefix(e.Subject, groupPrefix)
+		switch {
+		case Match(e.Subject, subject):
+			r |= normal(e.Rights)
+		case group && member != nil && normal(e.Rights)&^r != 0 && member(name):
 			r |= normal(e.Rights)
 		}
 	}

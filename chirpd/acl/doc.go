@@ -24,6 +24,9 @@
 // A "v" within the brackets lets the maker reserve in the same way below. The letters
 // are written in the order of the real server: rwldpaxv(...).
 //
+// A subject "group:NAME" stands for the members of a group, where the caller of
+// [ACL.ForMember] knows them.
+//
 // # Limits
 //
 // A subject is a method, a colon and a name, compared byte for byte, except that

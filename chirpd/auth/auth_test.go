@@ -77,7 +77,7 @@ func found(m map[string][]string, key string) ([]string, error) {
 
 func TestMethods(t *testing.T) {
 	dir := t.TempDir()
-	me := userName(uint32(os.Getuid()))
+	me := UserName(uint32(os.Getuid()))
 	good := zone{map[string][]string{"127.0.0.1": {"N1.example."}}, map[string][]string{"n1.example": {"10.0.0.1", "127.0.0.1"}}}
 	liar := zone{map[string][]string{"127.0.0.1": {"n1.trusted.example."}}, map[string][]string{"n1.trusted.example": {"10.0.0.9"}}}
 	for _, c := range []struct {

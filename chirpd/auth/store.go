@@ -34,6 +34,7 @@ type Registered struct {
 	PublicPEM []byte
 	Expires   time.Time
 	Rights    []TicketRight // masks of directories; the deepest that holds a path counts
+	Parent    string        // digest of the ticket by which it was made, or ""
 }
 
 // TicketRight is a ticket's mask at a directory of the export and all below it.
@@ -64,6 +65,8 @@ func (r *Registered) publicKey() (*rsa.PublicKey, error) {
 type Store struct {
 	dir    string
 	prefix string // of the files' names, before the digest
+	left   *Store // where tickets are found that are not in dir; may be nil
+	export *exportRules
 
 	change sync.Mutex // serialises changes of the files; held across the disk
 	mu     sync.Mutex // guards cache; never held across the disk
@@ -91,9 +94,33 @@ func OpenStore(dir string) (*Store, error) {
 }
 
 // OpenExportStore opens the tickets that a real chirp_server left in the root of
-// an export, to be read and ended there. Nothing is made.
-func OpenExportStore(root string) *Store {
-	return &Store{dir: root, prefix: ".__ticket.", cache: make(map[string]cached)}
+// an export, to be read there and, unless readOnly is set, ended there. Nothing is made.
+// Files that others than the server's user, root or the owner of the directory have
+// made, or could write, are no tickets.
+func OpenExportStore(root string, readOnly bool) (*Store, error) {
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, err
+	}
+	owners := []uint32{0, uint32(os.Geteuid()), info.Sys().(*syscall.Stat_t).Uid}
+	return &Store{dir: root, prefix: ".__ticket.", cache: make(map[string]cached),
+		export: &exportRules{owners, readOnly}}, nil
+}
+
+// exportRules say which files in an export are tickets.
+type exportRules struct {
+	owners   []uint32
+	readOnly bool
+}
+
+// With adds the tickets of another store, which are read, listed and deleted there, and
+// changed in s. It must be called before s is used.
+func (s *Store) With(left *Store) { s.left = left }
+
+// trusts says whether a file is one that the server has made.
+func (s *Store) trusts(info *syscall.Stat_t) bool {
+	return s.export == nil ||
+		info.Mode&syscall.S_IFMT == syscall.S_IFREG && info.Mode&0o022 == 0 && slices.Contains(s.export.owners, info.Uid)
 }
 
 var digestForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -104,16 +131,36 @@ func (s *Store) file(digest string) string { return filepath.Join(s.dir, s.prefi
 // same key when it is the same subject's, and returns its digest. It is on disk
 // when Register returns.
 func (s *Store) Register(subject string, publicPEM []byte, expires time.Time) (string, error) {
-	r := Registered{Subject: subject, PublicPEM: publicPEM, Expires: expires, Rights: []TicketRight{{"/", "n"}}}
+	return s.register(Registered{Subject: subject, PublicPEM: publicPEM, Expires: expires})
+}
+
+// RegisterUnder is Register for a ticket that is made by means of another one, whose
+// digest is parent: it has the same owner, ends when that ends, and lends no more.
+func (s *Store) RegisterUnder(parent string, publicPEM []byte, expires time.Time) (string, error) {
+	chain, err := s.Chain(parent)
+	if err != nil {
+		return "", err
+	}
+	if len(chain) >= maxChain {
+		return "", fmt.Errorf("%w: a ticket made by %d others may not make one more", fs.ErrPermission, len(chain)-1)
+	}
+	if expires.After(chain[0].Expires) {
+		expires = chain[0].Expires
+	}
+	return s.register(Registered{Subject: chain[0].Subject, PublicPEM: publicPEM, Expires: expires, Parent: parent})
+}
+
+func (s *Store) register(r Registered) (string, error) {
+	r.Rights = []TicketRight{{"/", "n"}}
 	if _, err := r.publicKey(); err != nil {
 		return "", fmt.Errorf("%w: %w", fs.ErrInvalid, err)
 	}
-	digest := DigestOf(publicPEM)
+	digest := DigestOf(r.PublicPEM)
 	s.change.Lock()
 	defer s.change.Unlock()
 	s.sweep(time.Now())
-	if old, err := s.Get(digest); err == nil && old.Subject != subject {
-		return "", fmt.Errorf("ticket %s is another subject's: %w", digest, fs.ErrExist)
+	if old, err := s.Get(digest); err == nil && (old.Subject != r.Subject || old.Parent != r.Parent) {
+		return "", fmt.Errorf("ticket %s is somebody else's: %w", digest, fs.ErrExist)
 	}
 	return digest, s.put(digest, r)
 }
@@ -132,9 +179,44 @@ func (s *Store) Modify(digest, path, rights string) error {
 	return s.put(digest, r)
 }
 
+// maxChain bounds how many tickets may be made one by another.
+const maxChain = 8
+
+// Chain is a ticket, and then those by which it was made: the one by which each was
+// made follows it. Where one of them is no longer there, it is ErrNoTicket. All lend
+// only what each of them lends.
+func (s *Store) Chain(digest string) ([]Registered, error) {
+	r, err := s.Get(digest)
+	if err != nil {
+		return nil, err
+	}
+	chain := []Registered{r}
+	for r.Parent != "" {
+		if len(chain) >= maxChain {
+			return nil, fmt.Errorf("ticket %s: too long a chain", digest)
+		}
+		if r, err = s.Get(r.Parent); err != nil {
+			return nil, fmt.Errorf("the ticket by which ticket %s was made: %w", digest, err)
+		}
+		if r.Subject != chain[0].Subject {
+			return nil, fmt.Errorf("ticket %s was made by another subject's: %w", digest, ErrNoTicket)
+		}
+		chain = append(chain, r)
+	}
+	return chain, nil
+}
+
 // Get finds a ticket, expired or not; ErrNoTicket when there is none. The caller
 // must not change what it holds.
 func (s *Store) Get(digest string) (Registered, error) {
+	r, err := s.get(digest)
+	if s.left != nil && errors.Is(err, ErrNoTicket) {
+		return s.left.Get(digest)
+	}
+	return r, err
+}
+
+func (s *Store) get(digest string) (Registered, error) {
 	if !digestForm.MatchString(digest) {
 		return Registered{}, ErrNoTicket
 	}
@@ -147,6 +229,9 @@ func (s *Store) Get(digest string) (Registered, error) {
 		return Registered{}, err
 	}
 	st := info.Sys().(*syscall.Stat_t)
+	if !s.trusts(st) {
+		return Registered{}, ErrNoTicket
+	}
 	now := stamp{st.Ino, st.Size, st.Mtim, st.Ctim}
 	s.mu.Lock()
 	c, ok := s.cache[digest]
@@ -186,6 +271,12 @@ func (s *Store) forget(digest string) {
 func (s *Store) List(subject string) ([]string, error) {
 	var list []string
 	digests, err := s.digests()
+	if s.left != nil {
+		more, e := s.left.digests()
+		digests, err = append(digests, more...), errors.Join(err, e)
+		slices.Sort(digests)
+		digests = slices.Compact(digests)
+	}
 	for _, digest := range digests {
 		if r, err := s.Get(digest); err == nil && (subject == "all" || r.Subject == subject) {
 			list = append(list, digest)
@@ -198,11 +289,30 @@ func (s *Store) List(subject string) ([]string, error) {
 func (s *Store) Delete(digest string) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if _, err := s.Get(digest); err != nil {
+	if s.left != nil { // first: it must not come to light again
+		if err := s.left.Delete(digest); err != nil && !errors.Is(err, ErrNoTicket) {
+			return err
+		} else if err == nil {
+			return s.remove(digest, nil)
+		}
+	}
+	_, err := s.get(digest)
+	return s.remove(digest, err)
+}
+
+// remove removes the file of a ticket of s itself, if err, from looking for it, is nil.
+func (s *Store) remove(digest string, err error) error {
+	if err != nil {
 		return err
 	}
+	if s.export != nil && s.export.readOnly {
+		return &fs.PathError{Op: "delete", Path: s.file(digest), Err: syscall.EROFS}
+	}
 	s.forget(digest)
-	return os.Remove(s.file(digest))
+	if err := os.Remove(s.file(digest)); err != nil && (s.left == nil || !errors.Is(err, fs.ErrNotExist)) {
+		return err
+	}
+	return nil
 }
 
 func (s *Store) digests() ([]string, error) {
@@ -220,7 +330,7 @@ func (s *Store) digests() ([]string, error) {
 func (s *Store) sweep(now time.Time) {
 	digests, _ := s.digests()
 	for _, digest := range digests {
-		if r, err := s.Get(digest); err == nil && now.After(r.Expires.Add(keepExpired)) {
+		if r, err := s.get(digest); err == nil && now.After(r.Expires.Add(keepExpired)) {
 			s.forget(digest)
 			_ = os.Remove(s.file(digest))
 		}
@@ -235,7 +345,11 @@ func (s *Store) put(digest string, r Registered) error {
 // format is the real server's form of a ticket.
 func (r *Registered) format() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "subject %s\nticket %s\nexpiration \"%d\"\n", quoted(r.Subject), quoted(string(r.PublicPEM)), r.Expires.Unix())
+	fmt.Fprintf(&b, "subject %s\n", quoted(r.Subject))
+	if r.Parent != "" { // early: what is torn must not lend more
+		fmt.Fprintf(&b, "parent %s\n", quoted(r.Parent))
+	}
+	fmt.Fprintf(&b, "ticket %s\nexpiration \"%d\"\n", quoted(string(r.PublicPEM)), r.Expires.Unix())
 	for _, t := range r.Rights {
 		fmt.Fprintf(&b, "rights %s %s\n", quoted(t.Path), quoted(t.Rights))
 	}

@@ -25,6 +25,8 @@ func parseRegistered(text []byte) (r Registered, err error) {
 			return s.finish(r)
 		case "subject":
 			r.Subject = s.quoted()
+		case "parent":
+			r.Parent = s.quoted()
 		case "ticket":
 			r.PublicPEM = []byte(s.quoted())
 		case "expiration":

@@ -231,7 +231,7 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Registered{"unix:alice", shared().PublicPEM(), shared().Expires,
-		[]TicketRight{{"/", "n"}, {"/a \"q\"\\", "rwld"}, {"/b", "r"}}}
+		[]TicketRight{{"/", "n"}, {"/a \"q\"\\", "rwld"}, {"/b", "r"}}, ""}
 	for _, store := range []*Store{s, again} {
 		if got, err := store.Get(digest); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%v %s", err, cmp.Diff(want, got))

@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -43,11 +44,11 @@ func (v ticketVerifier) Verify(_ context.Context, s *Stream, _ net.Addr) (string
 }
 
 func (v ticketVerifier) try(s *Stream, digest string) (bool, error) {
-	t, err := v.store.Get(digest)
-	if err != nil || t.Expired(time.Now()) {
+	chain, err := v.store.Chain(digest)
+	if err != nil || slices.ContainsFunc(chain, func(t Registered) bool { return t.Expired(time.Now()) }) {
 		return false, s.send("declined")
 	}
-	key, err := t.publicKey()
+	key, err := chain[0].publicKey()
 	if err != nil {
 		return false, s.send("declined")
 	}

@@ -106,7 +106,7 @@ func (v unixVerifier) Verify(ctx context.Context, s *Stream, _ net.Addr) (string
 	if err := checkAnswer(info); err != nil {
 		return "", s.refuse("%s: %v", challenge, err)
 	}
-	return userName(info.Sys().(*syscall.Stat_t).Uid), s.send("yes")
+	return UserName(info.Sys().(*syscall.Stat_t).Uid), s.send("yes")
 }
 
 // await looks for the file until it is there or the wait is over.
@@ -141,7 +141,9 @@ func checkAnswer(info os.FileInfo) error {
 	return nil
 }
 
-func userName(uid uint32) string {
+// UserName is the name of a local user as UnixVerifier gives it: the number where there
+// is no name.
+func UserName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil && u.Username != "" {
 		return u.Username
