@@ -127,7 +127,7 @@ func (d *dirHandle) Lookup(ctx context.Context, name string, out *fuse.EntryOut)
 	if !ok {
 		return nil, syscall.EAGAIN
 	}
-	child := f.child(ctx, n, name, &st, false)
+	child := f.child(ctx, &sight{dir: n, name: name, stat: st, asked: d.list.Asked()})
 	if !child.learn(&st, d.list.Asked()) || child.pending() {
 		return nil, syscall.EAGAIN
 	}

@@ -150,9 +150,10 @@ func (n *node) secure(ctx context.Context) {
 		}
 	}
 	n.mu.Unlock()
+	changing := len(n.writing(nil)) > 0
 	for _, h := range list {
-		if _, ok := h.inMemory(0, 0); !ok {
-			_ = h.ensureAt(ctx) // then reads will fail, as nobody else can help them
+		if _, ok := h.inMemory(0, 0); !ok || changing {
+			_ = h.ensureAt(ctx) // if that fails reads will, as nobody else can help them
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"weak"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -27,27 +28,36 @@ type identities struct {
 	device     int64 // the export root's
 }
 
-// child returns the node of the file that the server described with st as name in
-// dir: the known one, unless the file was made just now (fresh), or what is known
-// cannot be the same file.
-func (f *FS) child(ctx context.Context, dir *node, name string, st *wire.Stat, fresh bool) *node {
-	n := f.ids.find(ctx, f, dir, name, st, fresh)
+// sight is a file that the server showed.
+type sight struct {
+	dir   *node
+	name  string // in dir
+	stat  wire.Stat
+	asked time.Time // when the server was asked
+	fresh bool      // we have just made the file, under this name
+}
+
+// child returns the node of the file that was seen: the known one, unless that cannot
+// be the same file.
+func (f *FS) child(ctx context.Context, s *sight) *node {
+	n := f.ids.find(ctx, f, s)
+	dir, name := s.dir, s.name
 	if old := dir.GetChild(name); old != nil && old != n.EmbeddedInode() {
 		dir.RmChild(name) // or the old node would go on to believe that this is its name
 	}
 	return n
 }
 
-func (t *identities) find(ctx context.Context, f *FS, dir *node, name string, st *wire.Stat, fresh bool) *node {
-	id := identOf(st)
+func (t *identities) find(ctx context.Context, f *FS, s *sight) *node {
+	id := identOf(&s.stat)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.nodes[id].Value(); n != nil && !fresh && n.mayBe(dir, name, st) {
+	if n := t.nodes[id].Value(); n != nil && n.mayBe(s) {
 		return n
 	}
 	t.generation++
-	n := newNode(f, id, uint32(st.Mode)&syscall.S_IFMT)
-	dir.NewInode(ctx, n, fs.StableAttr{
+	n := newNode(f, id, uint32(s.stat.Mode)&syscall.S_IFMT)
+	s.dir.NewInode(ctx, n, fs.StableAttr{
 		Mode: n.kind,
 		Ino:  t.number(id),
 		Gen:  t.generation,
@@ -79,23 +89,24 @@ func (t *identities) number(id ident) uint64 {
 	return n
 }
 
-// mayBe reports whether st, found as name in dir, can be the file of n. While a
-// descriptor of the server pins the file, its inode number is not given out again.
-func (n *node) mayBe(dir *node, name string, st *wire.Stat) bool {
-	if uint32(st.Mode)&syscall.S_IFMT != n.kind {
+// mayBe reports whether the file that was seen can be the node's. While a descriptor of
+// the server pins a file, its inode number is not given out again; and what was seen
+// before the node was changed here tells nothing.
+func (n *node) mayBe(s *sight) bool {
+	if s.fresh || uint32(s.stat.Mode)&syscall.S_IFMT != n.kind {
 		return false
 	}
 	if n.kind == syscall.S_IFDIR || n.pinned() {
 		return true
 	}
-	if n.isGone() {
-		return false
-	}
-	if n.held() && !sameState(n.lastStat(), st) {
-		return false // readers of what is in memory must not get to see another file
+	n.mu.Lock()
+	gone, outdated := n.gone, s.asked.Before(n.touched)
+	n.mu.Unlock()
+	if gone || outdated {
+		return !gone
 	}
 	known, parent := n.Parent()
-	return st.Nlink != 1 || parent == nil || parent == dir.EmbeddedInode() && known == name
+	return s.stat.Nlink != 1 || parent == nil || parent == s.dir.EmbeddedInode() && known == s.name
 }
 
 // sameState reports whether nothing tells that a file changed between a and b.

@@ -36,7 +36,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs
 		st, asked, err = n.lstat(o, name)
 	}
 	if err == nil {
-		child := n.fs.child(ctx, n, name, &st, false)
+		child := n.fs.child(ctx, &sight{dir: n, name: name, stat: st, asked: asked})
 		err = child.describe(o, out, &st, asked)
 		if err == nil {
 			if again {

@@ -38,7 +38,7 @@ func (n *node) made(ctx context.Context, name string, out *fuse.EntryOut, call f
 	if err != nil {
 		return nil, errnoFor(err)
 	}
-	child := n.fs.child(ctx, n, name, &st, st.IsDir() || st.Nlink == 1)
+	child := n.fs.child(ctx, &sight{n, name, st, asked, st.IsDir() || st.Nlink == 1})
 	if err := child.describe(o, out, &st, asked); err != nil {
 		return nil, errnoFor(err)
 	}

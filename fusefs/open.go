@@ -135,7 +135,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	}
 	n.madeIn(name)
 	st := file.Stat()
-	child := n.fs.child(ctx, n, name, &st, fresh)
+	child := n.fs.child(ctx, &sight{n, name, st, asked, fresh})
 	if !fresh && flags&syscall.O_TRUNC != 0 {
 		child.resized(0)
 	}

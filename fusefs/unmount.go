@@ -154,6 +154,37 @@ func (m *Mounted) abortConnection() {
 	if m.minor < 0 {
 		return
 	}
-	file := filepath.Join("/sys/fs/fuse/connections", strconv.Itoa(m.minor), "abort")
-	_ = os.WriteFile(file, []byte("1"), 0)
+	abort := filepath.Join(strconv.Itoa(m.minor), "abort")
+	err := os.WriteFile(filepath.Join("/sys/fs/fuse/connections", abort), []byte("1"), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		err = abortUnmounted(abort)
+	}
+	if err != nil {
+		m.fs.log.Debug("cannot abort the connection", "err", err)
+	}
+}
+
+// abortUnmounted writes to a file of the kernel's list of connections where that is not
+// mounted: root can have it for himself.
+func abortUnmounted(file string) error {
+	control, err := unix.Fsopen("fusectl", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("fsopen", err)
+	}
+	defer unix.Close(control)
+	if err := unix.FsconfigCreate(control); err != nil {
+		return os.NewSyscallError("fsconfig", err)
+	}
+	root, err := unix.Fsmount(control, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("fsmount", err)
+	}
+	defer unix.Close(root)
+	fd, err := unix.Openat(root, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("openat", err)
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte("1"))
+	return err
 }
