@@ -20,7 +20,7 @@ func FuzzUnpack(f *testing.F) {
 	}
 	limits := Limits{Bytes: 1 << 20, FileBytes: 1 << 20, Entries: 200, Ratio: 100, RatioFrom: 1 << 20}
 	f.Fuzz(func(t *testing.T, archive []byte, strip byte) {
-		base := t.TempDir()
+		base := tempDir(t)
 		dest, outside := base+"/dest", base+"/outside"
 		if err := os.Mkdir(dest, 0o755); err != nil {
 			t.Fatal(err)

@@ -74,7 +74,7 @@ func makeThing(t *testing.T, path, content string) {
 
 func TestUnpackTo(t *testing.T) {
 	setUmask(t, 0o027)
-	dir := t.TempDir()
+	dir := tempDir(t)
 	archive := dir + "/a.tar"
 	writeFile(t, archive, string(tarball(t, member{name: "ro/", kind: '5', mode: 0o555}, member{name: "ro/f", body: "x"})))
 	final := dir + "/final"

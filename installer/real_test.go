@@ -20,7 +20,7 @@ import (
 // system allows it, names are bytes that are no UTF-8.
 func realTree(t *testing.T) string {
 	t.Helper()
-	root := t.TempDir()
+	root := tempDir(t)
 	dir := filepath.Join(root, "top")
 	long := strings.Repeat("long name ", 20)
 	for name, content := range map[string]string{

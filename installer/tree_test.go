@@ -115,9 +115,20 @@ func compress(t testing.TB, format string, data []byte, args ...string) []byte {
 // extract unpacks archive into a new directory.
 func extract(t testing.TB, archive []byte, opts UnpackOptions) (dir string, sum Summary, err error) {
 	t.Helper()
-	dir = t.TempDir()
+	dir = tempDir(t)
 	sum, err = Unpack(context.Background(), bytes.NewReader(archive), dir, opts)
 	return dir, sum, err
+}
+
+// tempDir is t.TempDir for directories without write permission.
+func tempDir(t testing.TB) string {
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		if err := RemoveTree(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // snapshot describes everything below dir, the directory itself included: type,
