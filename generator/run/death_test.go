@@ -1,6 +1,7 @@
 package run
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,13 +10,19 @@ import (
 
 // TestKilled: SIGKILL to the program alone, in each phase, leaves nothing at all.
 func TestKilled(t *testing.T) {
-	eachPhase(t, held, func(t *testing.T, s *stage, phase string) {
-		s.signal(syscall.SIGKILL)
-		if res := s.end(); res.exit != -int(syscall.SIGKILL) {
-			t.Errorf("exit %d; log:\n%s", res.exit, res.log)
-		}
-		s.eventuallyNothing()
-	})
+	for _, p := range phases {
+		t.Run(p.name, func(t *testing.T) {
+			users(t, func(t *testing.T, user bool) {
+				s := newStage(t, p.name, user, held)
+				p.reach(s)
+				s.signal(syscall.SIGKILL)
+				if res := s.end(); res.exit != -int(syscall.SIGKILL) {
+					t.Errorf("exit %d; log:\n%s", res.exit, res.log)
+				}
+				s.eventuallyNothing()
+			})
+		})
+	}
 }
 
 // TestGroupKilled: when all of it is killed at once nothing is left but the scratch
@@ -28,9 +35,9 @@ func TestGroupKilled(t *testing.T) {
 		if !strings.Contains(s.left(), "file "+scratchPrefix) {
 			t.Errorf("left: %s", s.left())
 		}
-		s.n.half, s.n.gate = nil, nil
-		s.n.app = pack(t, script("exit 0"))
+		check(t, os.WriteFile(s.n.dir+"/next.tar", pack(t, script("exit 0")), 0o644))
 		next := helperSpec{Job: s.n.job()}
+		next.Job.Application.Location, next.Job.Application.SHA256 = s.n.dir+"/next.tar", ""
 		if s.n.user && syscall.Geteuid() == 0 {
 			s.n.user = false
 			s.n.start(next, how{}).end().expect(t, 0, "")
@@ -80,7 +87,7 @@ func TestServerKilled(t *testing.T) {
 			s.relay.Cut()
 		}
 		if phase == "run" {
-			s.proceed()
+			s.say("write")
 		}
 		res := s.wait()
 		want := map[string][]int{"fetch": {69}, "unpack": {69}, "mount": {69}, "run": {74}, "unmount": {74}}[phase]

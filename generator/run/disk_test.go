@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"os"
 	"os/exec"
 	"testing"
 
@@ -74,16 +75,31 @@ func TestEveryNumberOfFiles(t *testing.T) {
 	}
 }
 
-// TestFullExport: what finds no place in the export is an error for who writes it.
+// TestFullExport: what finds no place in the export is an error for who writes it,
+// and, where only closes could tell that nobody listens to, an error of the job.
 func TestFullExport(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	n := newNode(t, script(`dd if=/dev/zero of=out/big bs=64k count=64 2>/dev/null || exit 7`))
-	n.dataJob()
+	n := newNode(t, script(
+		`case $1 in`,
+		`told) dd if=/dev/zero of=out/big bs=64k count=64 conv=fsync 2>/dev/null || exit 7;;`,
+		`untold) dd if=/dev/zero bs=80k count=1 2>/dev/null >out/big;;`,
+		`killed) (exec 9>out/big; dd if=/dev/zero bs=80k count=1 >&9 2>/dev/null; exec sleep 1000) & sleep 0.2;;`,
+		`esac`,
+		`exit 0`,
+	))
+	n.serveData()
 	out := n.peer.Root + "/out"
-	if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "run-test", out).CombinedOutput(); err != nil {
+	if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "run-test", out).CombinedOutput(); err != nil {
 		t.Skipf("no tmpfs can be mounted here: %v: %s", err, text)
 	}
 	t.Cleanup(func() { check(t, unix.Unmount(out, unix.MNT_DETACH)) })
-	n.run(n.dataJob(), how{}).expect(t, 7, "")
+	spec := n.dataJob()
+	spec.Args = []string{"told"}
+	n.run(spec, how{}).expect(t, 7, "")
+	for _, way := range []string{"untold", "killed"} {
+		check(t, os.Remove(out+"/big"))
+		spec.Args = []string{way}
+		n.run(spec, how{}).expectError(t, job.ExitNotWritten, "/out/big", "code 0")
+	}
 }

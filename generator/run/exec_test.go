@@ -20,7 +20,6 @@ func (n *node) exec(text string, mounts ...ExecMount) helperSpec {
 // TestExec: a command sees each server at its place, as the user who runs it.
 func TestExec(t *testing.T) {
 	users(t, func(t *testing.T, user bool) {
-		t.Parallel()
 		n := newNode(t, nil)
 		n.user = user
 		spec := n.dataJob() // a ticket, as only who runs the server is let in by unix

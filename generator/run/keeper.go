@@ -2,7 +2,6 @@ package run
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skeletonkey/installer"
 )
 
 // keeperArg is the hidden argument by which this program knows that it is a keeper.
@@ -26,7 +27,7 @@ const keeperPatience = time.Minute
 // duty is what a keeper has to do when its job is gone.
 type duty struct {
 	Dir      string // the scratch directory, there or not
-	Preserve bool   // do not remove it
+	Preserve bool   // do not remove it, but for the X.509 proxy
 }
 
 // keeper is a process of ours that outlives a job which is killed, and then removes
@@ -104,17 +105,10 @@ func keep() int {
 		return 1
 	}
 	os.Stdout.Close()
-	var d duty
-	for in := json.NewDecoder(os.Stdin); ; {
-		err := in.Decode(&d)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return 1
-		}
+	var last, next duty
+	for in := json.NewDecoder(os.Stdin); in.Decode(&next) == nil; last = next {
 	}
-	return d.do()
+	return last.do()
 }
 
 // do ends what is left of a job that is gone, again and again until all is gone:
@@ -126,8 +120,11 @@ func (d duty) do() int {
 	for end := time.Now().Add(keeperPatience); time.Now().Before(end); {
 		killed := killMarked(d.Dir)
 		err := detachBelow(d.Dir)
-		if err == nil && !d.Preserve {
-			err = removeScratch(d.Dir)
+		switch {
+		case err == nil && d.Preserve:
+			err = installer.RemoveTree((&scratch{dir: d.Dir}).proxy())
+		case err == nil:
+			err = removeScratch(d.Dir, nil)
 		}
 		if err == nil && !killed {
 			return 0

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -87,10 +88,14 @@ func tryLock(f *os.File) error {
 }
 
 // removeScratch removes a scratch directory, the lock last, so that what an
-// interrupted removal leaves can be swept. One that is gone is no error.
-func removeScratch(dir string) error {
+// interrupted removal leaves can be swept. lock, if not nil, is closed before that:
+// on NFS an open file cannot quite be removed. A directory that is gone is no error.
+func removeScratch(dir string, lock *os.File) error {
+	if lock != nil {
+		defer lock.Close() // a second time does no harm
+	}
 	names, err := readNames(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	errs := []error{err}
@@ -102,7 +107,14 @@ func removeScratch(dir string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return installer.RemoveTree(dir)
+	if lock != nil {
+		lock.Close()
+	}
+	err = installer.RemoveTree(dir)
+	if errors.Is(err, fs.ErrNotExist) { // somebody who sweeps was faster
+		return nil
+	}
+	return err
 }
 
 // readNames lists a directory that is not a symbolic link.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -14,6 +15,10 @@ func TestMain(m *testing.M) {
 	}
 	if file := os.Getenv(helperEnv); file != "" {
 		os.Exit(helper(file))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil { // most of them wait most of the time
+		panic(err)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if binaryDir != "" {

@@ -23,9 +23,9 @@ import (
 	"testing"
 	"time"
 
+	"skeletonkey/chirpd/auth"
 	"skeletonkey/chirpd/chirptest"
 	"skeletonkey/chirpd/client"
-	"skeletonkey/generator"
 	"skeletonkey/generator/job"
 )
 
@@ -45,7 +45,7 @@ type node struct {
 
 	app  []byte // what the web server has; see pack
 	web  *httptest.Server
-	gate chan struct{} // if not nil, the web server stops in the middle until it is closed
+	gate chan struct{} // if not nil, the web server stops in the middle of app until it is closed
 	half chan struct{} // closed when it has stopped
 	peer *chirptest.Peer
 }
@@ -120,15 +120,23 @@ func (n *node) job(args ...string) *job.Job {
 	}
 }
 
-// dataJob returns a job that may read /in and write /out, and its ticket.
+// serveData starts the data server, which exports /in with a file, and /out.
+func (n *node) serveData() {
+	n.t.Helper()
+	if n.peer != nil {
+		return
+	}
+	n.peer = chirptest.Server(n.t)
+	check(n.t, os.Mkdir(n.peer.Root+"/in", 0o755))
+	check(n.t, os.WriteFile(n.peer.Root+"/in/data", []byte("input\n"), 0o644))
+	check(n.t, os.Mkdir(n.peer.Root+"/out", 0o755))
+}
+
+// dataJob returns a job that may use these directories, else read /in and write
+// /out, and its ticket.
 func (n *node) dataJob(dirs ...job.Dir) helperSpec {
 	n.t.Helper()
-	if n.peer == nil {
-		n.peer = chirptest.Server(n.t)
-		check(n.t, os.Mkdir(n.peer.Root+"/in", 0o755))
-		check(n.t, os.WriteFile(n.peer.Root+"/in/data", []byte("input\n"), 0o644))
-		check(n.t, os.Mkdir(n.peer.Root+"/out", 0o755))
-	}
+	n.serveData()
 	if dirs == nil {
 		dirs = []job.Dir{{Path: "/in", Name: "in"}, {Path: "/out", Name: "out", Write: true}}
 	}
@@ -137,15 +145,24 @@ func (n *node) dataJob(dirs ...job.Dir) helperSpec {
 	return n.ticket(j)
 }
 
+// key is that of all tickets: to make one takes long.
+var key = sync.OnceValues(func() (*auth.Ticket, error) { return auth.NewTicket("", time.Time{}) })
+
 // ticket gives a job the ticket that it needs.
 func (n *node) ticket(j *job.Job) helperSpec {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
+	made, err := key()
+	check(n.t, err)
+	t := &auth.Ticket{Key: made.Key, Server: j.Server, Expires: time.Now().Add(time.Hour)}
 	c := client.New(n.peer.Addr, client.Options{})
 	defer c.Close()
-	t, err := generator.NewTicket(ctx, c, j)
-	check(n.t, err)
+	check(n.t, c.TicketRegister(ctx, "self", time.Hour, t.PublicPEM()))
+	for _, d := range j.Dirs {
+		check(n.t, c.TicketModify(ctx, t.Digest(), d.Path, d.Rights()))
+	}
+	j.Ticket.Digest, j.Ticket.Expires = t.Digest(), t.Expires.Unix()
 	return helperSpec{Job: j, Ticket: string(t.Format())}
 }
 
@@ -238,7 +255,8 @@ func (n *node) start(spec helperSpec, h how) *running {
 		exec = fmt.Sprintf(`exec setpriv --reuid %d --regid %d --clear-groups "$0"`, nobody, nobody)
 	}
 	r.cmd = osexec.CommandContext(ctx, "/bin/sh", "-c", "set -e\n"+h.before+"\n"+exec, bin)
-	r.cmd.Env = append([]string{helperEnv + "=" + dir + "/spec", token}, h.env...)
+	// The race detector would sleep for a second at the end of each process.
+	r.cmd.Env = append([]string{helperEnv + "=" + dir + "/spec", token, "GORACE=atexit_sleep_ms=0"}, h.env...)
 	if !h.onlyMy {
 		r.cmd.Env = append(r.cmd.Env, "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR="+n.base)
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -54,6 +55,9 @@ func (o Options) completed() (Options, error) {
 	}
 	if err := o.Job.Validate(); err != nil {
 		return o, err
+	}
+	if len(o.Job.CVMFS) > 0 {
+		return o, fmt.Errorf("the job wants the CVMFS repository %s, which this version of skeletonkey cannot show", o.Job.CVMFS[0].Name)
 	}
 	if o.Env == nil {
 		o.Env = os.Environ()

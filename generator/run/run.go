@@ -30,6 +30,8 @@ func Signals() []os.Signal { return private.Signals() }
 // what happened; its code is that of ExitCode. When ctx ends, everything is killed
 // and what was not written back is lost: to end a job in peace, send it a signal.
 //
+// No program that the job starts gets any descriptor of this process but those in o.
+//
 // The program must call Hidden first thing in main.
 func Run(ctx context.Context, o Options) (exit int, err error) {
 	o, err = o.completed()

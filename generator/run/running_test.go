@@ -153,21 +153,26 @@ func (res result) expect(t *testing.T, exit int, stdout string) {
 // expectError checks a failure of ours.
 func (res result) expectError(t *testing.T, exit int, texts ...string) {
 	t.Helper()
+	good := res.exit == exit && res.error != ""
 	for _, text := range texts {
-		if !strings.Contains(res.error, text) {
-			t.Errorf("no %q in the error", text)
-		}
+		good = good && strings.Contains(res.error, text)
 	}
-	if res.exit != exit || res.error == "" || t.Failed() {
-		t.Errorf("exit %d, want %d; error %q, output %q, standard error %q, log:\n%s",
-			res.exit, exit, res.error, res.stdout, res.stderr, res.log)
+	if !good {
+		t.Errorf("exit %d, want %d with %q; error %q, output %q, standard error %q, log:\n%s",
+			res.exit, exit, texts, res.error, res.stdout, res.stderr, res.log)
 	}
 }
 
 // users runs a test as root and as an ordinary user, or as who we are.
 func users(t *testing.T, f func(t *testing.T, user bool)) {
-	t.Run("user", func(t *testing.T) { f(t, true) })
+	t.Run("user", func(t *testing.T) {
+		t.Parallel()
+		f(t, true)
+	})
 	if os.Geteuid() == 0 {
-		t.Run("root", func(t *testing.T) { f(t, false) })
+		t.Run("root", func(t *testing.T) {
+			t.Parallel()
+			f(t, false)
+		})
 	}
 }

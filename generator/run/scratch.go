@@ -129,7 +129,7 @@ func newScratch(base, prefix string, announce func(dir string) error) (*scratch,
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(err, removeScratch(dir))
+			return nil, errors.Join(err, removeScratch(dir, nil))
 		}
 		s := &scratch{dir, lock}
 		if err := os.Mkdir(s.work(), 0o777); err != nil {
@@ -149,7 +149,4 @@ func scratchPath(base, prefix string) (string, error) {
 }
 
 // remove removes the directory, and gives up the lock.
-func (s *scratch) remove() error {
-	err := removeScratch(s.dir)
-	return errors.Join(err, s.lock.Close())
-}
+func (s *scratch) remove() error { return removeScratch(s.dir, s.lock) }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -50,7 +51,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 // with a preserved directory.
 func TestXProxy(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, script(`ls -l "$X509_USER_PROXY" | cut -c 1-10; cat "$X509_USER_PROXY"`))
+	n := newNode(t, script(`ls -l "$X509_USER_PROXY" | cut -c 1-10; cat "$X509_USER_PROXY"`, `[ -z "$1" ] || exec sleep 1000`))
 	spec := helperSpec{Job: n.job(), UserProxy: []byte("secret proxy\n")}
 	n.run(spec, how{before: "umask 0; export X509_USER_PROXY=/old"}).expect(t, 0, "-rw-------\nsecret proxy\n")
 	spec.Preserve = true
@@ -62,6 +63,17 @@ func TestXProxy(t *testing.T) {
 	}
 	if !strings.Contains(r.log(), "level=WARN msg=\"the scratch directory is preserved\" dir="+kept[0]) {
 		t.Errorf("it is not said where the directory is:\n%s", r.log())
+	}
+	// Nor does it stay when the program is killed.
+	spec.Args = []string{"wait"}
+	killed := n.start(spec, how{})
+	killed.line()
+	killed.line()
+	killed.signal(syscall.SIGKILL)
+	killed.end()
+	eventually(t, func() bool { return len(killed.processes()) == 0 }, killed.log)
+	if left, _ := filepath.Glob(n.base + "/" + preservedPrefix + "*/" + proxyName); left != nil {
+		t.Errorf("left: %q", left)
 	}
 	// The next job does not sweep it.
 	n.start(helperSpec{Job: n.job()}, how{}).end()
@@ -95,8 +107,9 @@ func TestSecret(t *testing.T) {
 		spec.Job.Application.Script, spec.Job.Application.Location, spec.Job.Application.SHA256 = "sh", "file://"+n.dir+"/app.tar", ""
 		check(t, os.WriteFile(n.dir+"/app.tar", n.app, 0o644))
 		spec.Job.Application.Arguments = []string{"-c", `echo "$X" >mine; exec 5<mine; . ./app.sh`, "sh"}
+		res := n.run(spec, how{})
 		for _, text := range []string{"in the environment", "in a file", "of a process"} {
-			if res := n.run(spec, how{}); !strings.Contains(res.stdout, text) {
+			if !strings.Contains(res.stdout, text) {
 				t.Errorf("not found %s: %q", text, res.stdout)
 			}
 		}

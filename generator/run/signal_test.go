@@ -13,7 +13,6 @@ import (
 // each; its end is waited for, and its exit code is the job's.
 func TestSignals(t *testing.T) {
 	users(t, func(t *testing.T, user bool) {
-		t.Parallel()
 		n := newNode(t, script(
 			`for s in HUP INT USR1 USR2 TERM; do trap "echo $s" $s; done`,
 			`trap 'echo last >out/last; exit 3' QUIT`,

@@ -68,7 +68,10 @@ func sweepOne(dir string) error {
 	if err := tryLock(lock); err != nil {
 		return err
 	}
-	return errors.Join(detachBelow(dir), removeScratch(dir))
+	if err := detachBelow(dir); err != nil {
+		return err
+	}
+	return removeScratch(dir, lock)
 }
 
 // sweepUnlocked removes a directory that has no lock of this machine if it is
