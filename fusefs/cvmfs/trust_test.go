@@ -183,14 +183,17 @@ func forgeObject(t *testing.T, path string, change func([]byte) []byte) {
 	}
 	content := inflate(t, data)
 	var out bytes.Buffer
-	z := zlib.NewWriter(&out)
-	if _, err := z.Write(change(content)); err != nil {
-		t.Fatal(err)
-	}
-	z.Close()
+	deflate(&out, change(content))
 	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// deflate compresses content into out.
+func deflate(out *bytes.Buffer, content []byte) {
+	z := zlib.NewWriter(out)
+	_, _ = z.Write(content)
+	_ = z.Close()
 }
 
 func inflate(t *testing.T, data []byte) []byte {
@@ -253,12 +256,7 @@ func TestSwollen(t *testing.T) {
 	p := publish(t, small)
 	r := p.open(t)
 	var bomb bytes.Buffer
-	z := zlib.NewWriter(&bomb)
-	zeros := make([]byte, 1<<20)
-	for range 256 {
-		_, _ = z.Write(zeros)
-	}
-	z.Close()
+	deflate(&bomb, make([]byte, 256<<20))
 	e := lookupFrom(t, r, r.root, "f")
 	if int64(bomb.Len()) < 1<<10 || len(inflate(t, bomb.Bytes())) != 256<<20 {
 		t.Fatal("no bomb")
