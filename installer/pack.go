@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -195,7 +196,7 @@ func (p *packer) run(dir string, out io.Writer, extension string) (err error) {
 		return err
 	}
 	if p.opts.Progress != nil {
-		p.total = contentSize(p.root.FS())
+		p.total = contentSize(dir)
 	}
 	zip, err := newCompressor(out, extension)
 	if err != nil {
@@ -237,14 +238,29 @@ func (p *packer) setTop(dir string) error {
 }
 
 // contentSize is for progress only: what cannot be read is an error later.
-func contentSize(tree fs.FS) (total int64) {
-	_ = fs.WalkDir(tree, ".", func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
-			if st, err := e.Info(); err == nil {
-				total += st.Size()
-			}
+func contentSize(dir string) (total int64) {
+	linked := map[fileID]bool{}
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		st, err := e.Info()
+		if err != nil {
+			return nil
+		}
+		if id, several := linkID(st); !several {
+			total += st.Size()
+		} else if !linked[id] {
+			linked[id] = true
+			total += st.Size()
 		}
 		return nil
 	})
 	return total
+}
+
+// linkID identifies a file that has several names.
+func linkID(st fs.FileInfo) (id fileID, several bool) {
+	sys := st.Sys().(*syscall.Stat_t)
+	return fileID{sys.Dev, sys.Ino}, sys.Nlink > 1
 }

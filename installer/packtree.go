@@ -148,8 +148,7 @@ func (p *packer) isDir(name string) bool {
 
 // file packs a regular file, or a hard link to one that was packed before.
 func (p *packer) file(name string, st fs.FileInfo) error {
-	if sys := st.Sys().(*syscall.Stat_t); sys.Nlink > 1 {
-		id := fileID{sys.Dev, sys.Ino}
+	if id, several := linkID(st); several {
 		if first, seen := p.links[id]; seen {
 			p.res.Hardlinks++
 			return p.header(p.top+name, st, tar.Header{Typeflag: tar.TypeLink, Linkname: first})
