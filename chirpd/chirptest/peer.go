@@ -2,7 +2,9 @@ package chirptest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -77,14 +79,19 @@ func tempDir(t testing.TB) string {
 	return dir
 }
 
-// freeAddr is an address that nobody listens on.
+// freeAddr is an address that nobody listens on. Its port is below those that the
+// kernel gives to outgoing connections, so that it stays free while a server is
+// stopped.
 func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
+		if err == nil {
+			defer func() { _ = l.Close() }()
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no port is free on 127.0.0.1")
+	return ""
 }
 
 // Server starts our server in this process. Each of change may change its
@@ -177,13 +184,18 @@ func startReal(t testing.TB, p *Peer, program, work string, args []string) (stop
 		t.Fatal(err)
 	}
 	p.pid = cmd.Process.Pid
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
 	stop = func() {
 		// The group: the server has a process for each client.
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
-		_ = cmd.Wait()
+		<-ended
 		_ = log.Close()
 	}
-	if !answers(p.Addr) {
+	if !answers(p.Addr, ended) {
 		stop()
 		text, _ := os.ReadFile(log.Name())
 		t.Fatalf("chirp_server does not answer at %s; it said:\n%s", p.Addr, text)
@@ -191,15 +203,25 @@ func startReal(t testing.TB, p *Peer, program, work string, args []string) (stop
 	return stop
 }
 
-func answers(addr string) bool {
-	for range 250 {
+// answers waits until addr can be connected to, and what listens there has not ended.
+func answers(addr string, ended <-chan struct{}) bool {
+	for range 500 {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			_ = c.Close()
-			return true
+			break
 		}
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	return false
+	select {
+	case <-ended: // it was another server that answered
+		return false
+	default:
+		return true
+	}
 }
 
 func nobody(t testing.TB) *syscall.Credential {

@@ -127,10 +127,11 @@ func TestCancelledWrite(t *testing.T) {
 // TestCancelledOpen gives up an open: the file that the server opens all the same is
 // closed again.
 func TestCancelledOpen(t *testing.T) {
-	answer := make(gate)
+	asked, answer := make(gate), make(gate)
 	closed := make(chan int64, 1)
 	addr := chirptest.Scripted(t, func(c *chirptest.ScriptedConn) {
 		c.Request()
+		asked.open()
 		answer.pass()
 		c.Send("42\n" + statLine)
 		if r, ok := c.Request().(*wire.Close); ok {
@@ -139,7 +140,10 @@ func TestCancelledOpen(t *testing.T) {
 	})
 	c := dial(t, addr, byAddress())
 	soon, cancel := context.WithCancel(within(t))
-	time.AfterFunc(10*time.Millisecond, cancel)
+	go func() {
+		asked.pass()
+		cancel()
+	}()
 	_, err := c.Open(soon, "/f", wire.OpenRead, 0)
 	fails(t, err, syscall.EINTR)
 	answer.open()

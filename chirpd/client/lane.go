@@ -186,11 +186,19 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 		}
 		ended = append(ended, ending{k, err})
 	}
-	l.pending = append(kept, l.pending...)
+	waiting := len(kept)
+	for _, k := range l.pending { // what came while the connection was ending
+		if l.closedAnyhow(k, kept) {
+			ended = append(ended, ending{k, nil})
+		} else {
+			kept = append(kept, k)
+		}
+	}
+	l.pending = kept
 	l.keep()
 	l.mu.Unlock()
 	if own && !errors.Is(cause, errIdle) && !errors.Is(cause, errCaller) && !errors.Is(cause, net.ErrClosed) {
-		l.client.opt.Log.Info("connection lost", "server", l.client.server, "cause", cause, "waiting", len(kept), "failed", len(ended))
+		l.client.opt.Log.Info("connection lost", "server", l.client.server, "cause", cause, "waiting", waiting, "failed", len(ended))
 	}
 	finish(ended)
 }
