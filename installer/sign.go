@@ -1,8 +1,10 @@
 package installer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,5 +158,7 @@ func ReadKey(file string, password func() (string, error)) (k PrivateKey, err er
 
 // sign signs a file of that name. The same content gives the same signature.
 func (k PrivateKey) sign(message []byte, name string) []byte {
-	return minisign.SignWithComments(k.key, message, "file:"+name, "verify with the key "+k.Public().String())
+	r := minisign.NewReader(bytes.NewReader(message)) // signs the hash, as minisign does today
+	_, _ = io.Copy(io.Discard, r)                     // from memory
+	return r.SignWithComments(k.key, "file:"+name, "verify with the key "+k.Public().String())
 }

@@ -138,6 +138,13 @@ func (v *Verified) signature(ctx context.Context, opts VerifyOptions) error {
 	if opts.Key.IsZero() {
 		return needKey(v.Path+".minisig", opts)
 	}
+	var sig minisign.Signature
+	if err := sig.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w: %w", ErrSignature, err)
+	}
+	if sig.Algorithm != minisign.HashEdDSA {
+		return fmt.Errorf("%w: it is of the kind that needs the whole file in memory: sign again, minisign -H", ErrSignature)
+	}
 	f, err := openRegular(v.Path)
 	if err != nil {
 		return err
@@ -146,10 +153,6 @@ func (v *Verified) signature(ctx context.Context, opts VerifyOptions) error {
 	r := minisign.NewReader(&contextReader{ctx, f})
 	if err := drain(r); err != nil {
 		return err
-	}
-	var sig minisign.Signature
-	if err := sig.UnmarshalText(text); err != nil {
-		return fmt.Errorf("%w: %w", ErrSignature, err)
 	}
 	if !r.Verify(opts.Key.key, text) {
 		return opts.Key.notOurs(sig)
