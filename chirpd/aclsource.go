@@ -42,7 +42,7 @@ type aclSource struct {
 // aclFiles keeps what was read, for all exports, as two of them may share directories.
 type aclFiles struct {
 	log   *slog.Logger
-	turns turns // of those who change an ACL
+	turns turns[dirID] // of those who change an ACL
 
 	mu    sync.RWMutex // guards cache; not held across disk
 	cache map[aclStamp]acl.ACL

@@ -1,6 +1,8 @@
 package chirpd
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"skeletonkey/chirpd/acl"
@@ -118,7 +120,16 @@ func (s *session) keepOwner(path string, follow bool) error {
 }
 
 func (s *session) truncate(r *wire.Truncate) error {
-	return s.object(r.Path, true, acl.Write, func(f *found) error { return f.Truncate(r.Length) })
+	return s.object(r.Path, true, acl.Write, func(f *found) error {
+		if f.ex.allocs.of(f.At.DirPath()) == nil {
+			return f.Truncate(r.Length)
+		}
+		file, _, err := openAt(f.place, unix.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(file.setLength(r.Length), file.shut())
+	})
 }
 
 func (s *session) utime(r *wire.Utime) error {

@@ -100,15 +100,9 @@ var commands = map[string]handler{
 	"ticket_delete":   on((*session).ticketDelete),
 
 	// Space, and between servers: alloc.go, between.go
-	"mkalloc":  unbuilt,
-	"lsalloc":  unbuilt,
+	"mkalloc":  on((*session).mkalloc),
+	"lsalloc":  on((*session).lsalloc),
 	"thirdput": on((*session).thirdput),
-}
-
-// unbuilt answers a command of the protocol that this server does not have, as an
-// unknown one is answered.
-func unbuilt(_ *session, r wire.Request) error {
-	return &wire.Error{Op: r.Command(), Code: wire.InvalidRequest}
 }
 
 // unknownBody is the length of the data that follows a command which wire does not

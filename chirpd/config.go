@@ -29,7 +29,7 @@ type Config struct {
 	Verifiers []auth.Verifier
 	// Tickets lets clients in by ticket and register tickets. It needs StateDir.
 	Tickets bool
-	// StateDir holds the server's own state: the tickets. It is made, with mode
+	// StateDir holds the server's own state: the tickets, the sizes of allocations. It is made, with mode
 	// 0700, where it is missing. Nothing is kept in Root but ACLs.
 	StateDir string
 
@@ -57,6 +57,12 @@ type Config struct {
 	GroupURL string
 	// GroupCache is for how long a group's list is believed. Default 15 minutes.
 	GroupCache time.Duration
+
+	// RootQuota is how many bytes each export may hold; 0: as many as the disk has.
+	// Files are counted by their lengths; see also mkalloc.
+	RootQuota int64
+	// FreeSpace is how many bytes writers leave free on the disk.
+	FreeSpace int64
 
 	// MaxOpen is how many files a client may have open at a time. Default 1024.
 	MaxOpen int

@@ -14,27 +14,59 @@ func (s *session) open(r *wire.Open) error {
 	if s.files.full() {
 		return wire.TooManyOpen
 	}
-	var file *confine.File
+	var file *openFile
 	var info confine.Info
-	flags := openFlags(r.Flags)
-	var have acl.Rights
 	err := s.target(r.Path, func(a *place, rights acl.Rights) error {
-		how, err := permitOpen(a, rights, r.Flags, flags)
-		if err == nil {
-			file, info, err = a.OpenFile(how, permissions(r.Mode))
+		how, err := permitOpen(a, rights, r.Flags, openFlags(r.Flags))
+		if err != nil {
+			return err
 		}
-		if have = rights; how&unix.O_ACCMODE != unix.O_RDONLY {
-			have |= acl.Write
+		if how&unix.O_ACCMODE != unix.O_RDONLY {
+			rights |= acl.Write
+		}
+		file, info, err = openAt(a, how, permissions(r.Mode))
+		if err == nil {
+			file.rights = rights
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	fd := s.files.add(&openFile{File: file, rights: have, append: flags&unix.O_APPEND != 0})
-	s.reply(fd)
+	s.reply(s.files.add(file))
 	s.out.stat(&info)
 	return nil
+}
+
+// openAt opens a file; in an allocation, one that may be written is counted, and made
+// empty only then.
+func openAt(a *place, flags int, mode uint32) (*openFile, confine.Info, error) {
+	in := a.ex.allocs.of(a.At.DirPath())
+	empties := in != nil && flags&unix.O_TRUNC != 0
+	if empties {
+		flags = flags&^(unix.O_TRUNC|unix.O_ACCMODE) | unix.O_RDWR
+	}
+	if in != nil && flags&unix.O_ACCMODE != unix.O_RDONLY {
+		defer a.ex.allocs.names.take(a.At.Path())()
+	}
+	file, info, err := a.OpenFile(flags, mode)
+	if err != nil {
+		return nil, info, err
+	}
+	f := &openFile{File: file, ex: a.ex, append: flags&unix.O_APPEND != 0}
+	if flags&unix.O_ACCMODE != unix.O_RDONLY {
+		f.writing(in, &info)
+	}
+	if empties && info.Size > 0 {
+		if err = f.setLength(0); err == nil {
+			info, err = f.Stat()
+		}
+		if err != nil {
+			_ = f.shut()
+			return nil, info, err
+		}
+	}
+	return f, info, nil
 }
 
 // permitOpen decides with which flags the client may open, if at all. Who may only
@@ -128,11 +160,8 @@ func (s *session) wrote(n int64, err error) error {
 
 // receivePart takes n bytes of the request's data into the file.
 func (s *session) receivePart(f *openFile, offset, n int64) (int64, error) {
-	if f.append {
-		return s.receive(n, f.Write)
-	}
 	return s.receive(n, func(p []byte) (int, error) {
-		k, err := f.pwrite(p, offset)
+		k, err := f.store(p, offset)
 		offset += int64(k)
 		return k, err
 	})
@@ -203,6 +232,9 @@ func (s *session) fstatfs(r *wire.Fstatfs) error {
 		return err
 	}
 	st, err := f.Statfs()
+	if err == nil {
+		f.ex.allocs.limit(&st, f.File.Path())
+	}
 	return s.replyStatfs(&st, err)
 }
 
@@ -219,7 +251,7 @@ func (s *session) ftruncate(r *wire.Ftruncate) error {
 	if err != nil {
 		return err
 	}
-	return f.Truncate(r.Length)
+	return f.setLength(r.Length)
 }
 
 func (s *session) fchmod(r *wire.Fchmod) error {

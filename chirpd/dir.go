@@ -79,7 +79,9 @@ func (s *session) statfs(r *wire.StatfsPath) error {
 				return err
 			})
 		}
-		st, err = f.Statfs()
+		if st, err = f.Statfs(); err == nil {
+			f.ex.allocs.limit(&st, f.At.Path())
+		}
 		return err
 	})
 	return s.replyStatfs(&st, err)

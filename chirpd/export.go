@@ -27,6 +27,7 @@ type Export struct {
 type export struct {
 	name   string // "" for the only one, or "/name"
 	root   *confine.Root
+	free   int64 // bytes that writers leave free
 	acls   aclSource
 	allocs allocs
 }
@@ -135,7 +136,7 @@ func (s *Server) openExport(e Export, shared *aclFiles) (*export, error) {
 		root.Close()
 		return nil, err
 	}
-	return &export{name: e.Name, root: root,
+	return &export{name: e.Name, root: root, free: s.conf.FreeSpace,
 		acls: aclSource{fallback: fallback, inherit: s.conf.InheritDefaultACL, aclFiles: shared}}, nil
 }
 

@@ -13,6 +13,8 @@ import (
 // openFile is one descriptor of a session.
 type openFile struct {
 	*confine.File
+	ex     *export
+	grown  *grown     // counts in an allocation, when open for writing there; else nil
 	rights acl.Rights // the client's when it was opened; w if it is open for writing
 	append bool       // every write goes to the end
 	offset int64      // for read, write and lseek
@@ -94,7 +96,7 @@ func (t *fileTable) close(fd int64) error {
 	}
 	t.list[fd] = nil
 	t.free = min(t.free, int(fd))
-	return f.Close()
+	return f.shut()
 }
 
 func (t *fileTable) closeAll() {

@@ -5,10 +5,10 @@ import "sync"
 // dirID names a directory.
 type dirID struct{ dev, ino uint64 }
 
-// turns lets those who change one directory's ACL wait for each other, and nobody else.
-type turns struct {
+// turns lets those who change one thing wait for each other, and nobody else.
+type turns[K comparable] struct {
 	mu   sync.Mutex // guards busy
-	busy map[dirID]*turn
+	busy map[K]*turn
 }
 
 type turn struct {
@@ -17,10 +17,10 @@ type turn struct {
 }
 
 // take waits for the turn at id and returns the function that ends it.
-func (t *turns) take(id dirID) (done func()) {
+func (t *turns[K]) take(id K) (done func()) {
 	t.mu.Lock()
 	if t.busy == nil {
-		t.busy = make(map[dirID]*turn)
+		t.busy = make(map[K]*turn)
 	}
 	own := t.busy[id]
 	if own == nil {

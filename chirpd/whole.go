@@ -49,9 +49,9 @@ func (s *session) getstream(r *wire.Getstream) error {
 // putfile takes a whole file. Its data goes to a file beside it, which takes its
 // place when it is whole.
 func (s *session) putfile(r *wire.Putfile) error {
-	err := s.put(r.Path, r.Mode, func(p *confine.Put) error {
+	err := s.put(r.Path, r.Mode, func(write func([]byte) (int, error)) error {
 		s.body = r.Length
-		_, err := s.receive(r.Length, p.Write)
+		_, err := s.receive(r.Length, write)
 		return err
 	})
 	if err == nil {
@@ -64,9 +64,8 @@ func (s *session) putfile(r *wire.Putfile) error {
 func (s *session) putstream(r *wire.Putstream) error {
 	s.ending = true
 	count := int64(0)
-	err := s.put(r.Path, streamMode, func(p *confine.Put) error {
-		var err error
-		count, err = io.Copy(p, s.in)
+	err := s.put(r.Path, streamMode, func(write func([]byte) (int, error)) (err error) {
+		count, err = io.Copy(writer(write), s.in)
 		return err
 	})
 	if err == nil {
@@ -75,11 +74,15 @@ func (s *session) putstream(r *wire.Putstream) error {
 	return err
 }
 
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
 // streamMode is the mode of a file that putstream makes; the request names none.
 const streamMode = 0o644
 
 // put answers 0, lets receive write the file that path names, and puts it in place.
-func (s *session) put(path string, mode int64, receive func(*confine.Put) error) error {
+func (s *session) put(path string, mode int64, receive func(write func([]byte) (int, error)) error) error {
 	a, p, how, err := s.beginPut(path)
 	if err != nil {
 		return err
@@ -91,7 +94,9 @@ func (s *session) put(path string, mode int64, receive func(*confine.Put) error)
 		return err
 	}
 	s.replied = false // the reply that counts is yet to come
-	if err := receive(p); err != nil {
+	room := roomFor(a)
+	defer room.giveBack()
+	if err := receive(func(b []byte) (int, error) { return room.write(p, b) }); err != nil {
 		return err
 	}
 	if how == toReplace { // a host that crashes then has the old file or the new one
@@ -99,7 +104,9 @@ func (s *session) put(path string, mode int64, receive func(*confine.Put) error)
 			return err
 		}
 	}
-	return p.Commit(permissions(mode), confine.CommitOptions{Exclusive: how == onlyCreate})
+	return room.commit(a.At, func() error {
+		return p.Commit(permissions(mode), confine.CommitOptions{Exclusive: how == onlyCreate})
+	})
 }
 
 // putKind says what a put may do to the name.

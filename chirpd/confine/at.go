@@ -78,6 +78,27 @@ func (a *At) Enter() (*At, error) {
 	return &At{root: a.root, fd: fd, dir: a.Path(), name: "."}, nil
 }
 
+// Child gives an At for a name in the directory that a, from Enter, is inside of. The
+// caller closes both. A name that is none, or private, is EINVAL.
+func (a *At) Child(name string) (*At, error) {
+	if a.name != "." || name == "" || name == "." || name == ".." || IsPrivate(name) || strings.ContainsAny(name, "/\x00") {
+		return nil, a.fail("child", unix.EINVAL)
+	}
+	if a.fd < 0 {
+		return nil, a.fail("child", unix.EBADF)
+	}
+	a.root.refs.Add(1) // never from zero: a has one
+	if a.fd == a.root.fd {
+		return &At{root: a.root, fd: a.fd, dir: "/", name: name}, nil
+	}
+	fd, err := openat(a.fd, ".", dirFlags, 0)
+	if err != nil {
+		a.root.release()
+		return nil, a.fail("child", err)
+	}
+	return &At{root: a.root, fd: fd, dir: a.dir, name: name}, nil
+}
+
 // Nearest finds the closest directory above the containing one, up to the root, that
 // holds the private file name, and returns an At for that directory with the name
 // ".", or ENOENT when there is none. The caller closes it. The way up is that of the
