@@ -62,14 +62,11 @@ func (n *node) takeFound(name string, wanted func(*found) bool) *found {
 	return fd
 }
 
-// lookFound is what a look-up of name finds among what is kept.
-func (n *node) lookFound(name string) (wire.Stat, time.Time, bool) {
+// lookFound is what a look-up of name finds among what is kept, or nil.
+func (n *node) lookFound(name string) *found {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fd := n.found[name]; fd != nil {
-		return fd.stat, fd.asked, true
-	}
-	return wire.Stat{}, time.Time{}, false
+	return n.found[name]
 }
 
 // openFile opens the file on the server, unless it is open already. It fails with

@@ -97,7 +97,7 @@ func (d *dirHandle) load(ctx context.Context) error {
 			if usable(all[i].Name) {
 				entries = append(entries, cache.Entry[wire.Stat]{Name: all[i].Name, Value: all[i].Stat})
 			} else if all[i].Name == "." && identOf(&all[i].Stat) == n.id {
-				n.learn(&all[i].Stat, list.Asked())
+				n.learn(&all[i].Stat, list.Asked(), f.ttl)
 			}
 		}
 		return err
@@ -120,19 +120,19 @@ func usable(name string) bool {
 // be out of date it fails, which leaves the entry to a look-up of its own.
 func (d *dirHandle) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n, f := d.node, d.node.fs
-	if d.list == nil || f.left(d.list.Asked()) <= 0 || n.dir.Changed(d.list, name) {
+	if d.list == nil || d.list.Left() <= 0 || n.dir.Changed(d.list, name) {
 		return nil, syscall.EAGAIN
 	}
+	left := max(d.list.Left(), brief)
 	st, ok := d.list.Find(name)
 	if !ok {
 		return nil, syscall.EAGAIN
 	}
 	child := f.child(ctx, &sight{dir: n, name: name, stat: st, asked: d.list.Asked()})
-	if !child.learn(&st, d.list.Asked()) || child.pending() {
+	if !child.learn(&st, d.list.Asked(), left) || child.pending() {
 		return nil, syscall.EAGAIN
 	}
 	child.fill(&out.Attr, &st)
-	left := max(f.left(d.list.Asked()), brief)
 	out.SetAttrTimeout(left)
 	out.SetEntryTimeout(left)
 	return child.EmbeddedInode(), 0

@@ -50,7 +50,7 @@ func TestListingAgrees(t *testing.T) {
 // TestDeleteWhileReading is case 21, with fewer entries.
 func TestDeleteWhileReading(t *testing.T) {
 	m := near(t)
-	const count = 2500
+	const count = 1200
 	if err := os.Mkdir(m.remote("big"), 0o755); err != nil {
 		t.Fatal(err)
 	}

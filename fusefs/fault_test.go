@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,10 +45,18 @@ func TestServerRestarts(t *testing.T) {
 	}
 	defer out.Close()
 	sum := md5.New()
+	var started sync.WaitGroup
 	for i := 0; ; i++ {
 		if i == 5 || i == 9 {
+			started.Wait()
 			p.Stop()
-			time.AfterFunc(200*time.Millisecond, p.Start)
+			started.Go(func() {
+				time.Sleep(200 * time.Millisecond)
+				p.Start()
+				if c, err := net.Dial("tcp", p.Addr); err == nil { // it serves by now
+					c.Close()
+				}
+			})
 		}
 		n, err := io.CopyN(io.MultiWriter(out, sum), in, 1<<20)
 		if err == io.EOF && n == 0 {
@@ -55,6 +65,7 @@ func TestServerRestarts(t *testing.T) {
 			t.Fatalf("after %d MiB: %v", i, err)
 		}
 	}
+	started.Wait()
 	if err := out.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}

@@ -117,15 +117,12 @@ func (f *FS) open(ctx context.Context) error {
 	}
 	f.ids.device = st.Dev
 	f.root = newNode(f, identOf(&st), syscall.S_IFDIR)
-	f.root.learn(&st, asked)
+	f.root.learn(&st, asked, f.ttl)
 	f.ids.mu.Lock()
 	f.ids.put(f.root)
 	f.ids.mu.Unlock()
 	return nil
 }
-
-// left is how long an answer to a question that was asked then is still good.
-func (f *FS) left(asked time.Time) time.Duration { return f.ttl - time.Since(asked) }
 
 // rootAttr is the identity of the root in go-fuse's terms.
 func (f *FS) rootAttr() *fs.StableAttr {

@@ -96,13 +96,13 @@ func (n *node) mayBe(s *sight) bool {
 	if s.fresh || uint32(s.stat.Mode)&syscall.S_IFMT != n.kind {
 		return false
 	}
-	if n.kind == syscall.S_IFDIR || n.pinned() {
+	if n.pinned() {
 		return true
 	}
 	n.mu.Lock()
 	gone, outdated := n.gone, s.asked.Before(n.touched)
 	n.mu.Unlock()
-	if gone || outdated {
+	if gone || outdated || n.kind == syscall.S_IFDIR {
 		return !gone
 	}
 	known, parent := n.Parent()

@@ -23,25 +23,11 @@ var (
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	o := n.fs.begin(ctx)
 	defer o.end()
-	st, asked, answer := n.dir.Lookup(name)
-	if answer == cache.Absent {
-		out.SetEntryTimeout(max(n.fs.left(asked), brief))
-		return nil, syscall.ENOENT
-	}
-	var err error
-	found, at, again := n.lookFound(name)
-	if again {
-		st, asked = found, at
-	} else if answer == cache.Unknown {
-		st, asked, err = n.lstat(o, name)
-	}
+	s := &sight{dir: n, name: name}
+	left, err := n.see(o, s)
 	if err == nil {
-		child := n.fs.child(ctx, &sight{dir: n, name: name, stat: st, asked: asked})
-		err = child.describe(o, out, &st, asked)
-		if err == nil {
-			if again {
-				out.SetEntryTimeout(brief) // the open may have followed a link
-			}
+		child := n.fs.child(ctx, s)
+		if err = child.describe(o, out, &s.stat, s.asked, left); err == nil {
 			return child.EmbeddedInode(), 0
 		}
 	}
@@ -50,6 +36,26 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs
 		n.RmChild(name)
 	}
 	return nil, errno
+}
+
+// see fills in what has the name in the directory, and says for how long that is good:
+// a file that an open came upon, what the newest listing says, else what the server
+// does.
+func (n *node) see(ctx context.Context, s *sight) (left time.Duration, err error) {
+	if fd := n.lookFound(s.name); fd != nil {
+		s.stat, s.asked = fd.stat, fd.asked
+		return brief, nil // the open may have followed a link
+	}
+	st, list, answer := n.dir.Lookup(s.name)
+	switch answer {
+	case cache.Absent:
+		return 0, syscall.ENOENT
+	case cache.Present:
+		s.stat, s.asked = st, list.Asked()
+		return list.Left(), nil
+	}
+	s.stat, s.asked, err = n.lstat(ctx, s.name)
+	return n.fs.ttl, err
 }
 
 // lstat asks the server for what has the name in the directory, with all that was
@@ -68,11 +74,10 @@ func (n *node) lstat(ctx context.Context, name string) (st wire.Stat, asked time
 	return st, asked, err
 }
 
-// describe fills out for a node that was described by st at the moment asked, unless
-// more is known by now.
-func (n *node) describe(ctx context.Context, out *fuse.EntryOut, st *wire.Stat, asked time.Time) error {
-	left := n.fs.left(asked)
-	if !n.learn(st, asked) || n.pending() {
+// describe fills out for a node that was described by st at the moment asked, which is
+// good for the time left, unless more is known by now.
+func (n *node) describe(ctx context.Context, out *fuse.EntryOut, st *wire.Stat, asked time.Time, left time.Duration) error {
+	if !n.learn(st, asked, left) || n.pending() {
 		now, l, err := n.stat(ctx, nil)
 		if err != nil {
 			return err

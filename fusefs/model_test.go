@@ -39,12 +39,12 @@ type pair struct {
 // again.
 func TestModel(t *testing.T) {
 	chirptest.Both(t, func(t *testing.T, p *chirptest.Peer) {
-		seed, steps := rand.Uint64(), 1500
+		seed, steps := rand.Uint64(), 800
 		if n, err := strconv.ParseUint(os.Getenv("FUSEFS_SEED"), 10, 64); err == nil {
 			seed = n
 		}
 		if p.Real {
-			steps = 300 // it is slow
+			steps = 150 // it is slow
 		}
 		believe := func(_ *client.Options, o *Options, _ *MountOptions) {
 			o.TTL = []time.Duration{0, time.Millisecond}[seed%2]

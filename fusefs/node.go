@@ -86,15 +86,16 @@ func (n *node) at(ctx context.Context, name string, call func(path string) error
 	})
 }
 
-// learn takes attributes that were asked for at the moment asked, and reports whether
-// it did: newer ones, or a change made here since, make them worthless.
-func (n *node) learn(st *wire.Stat, asked time.Time) bool {
+// learn takes attributes that were asked for at the moment asked and are believed for
+// the time left, and reports whether it did: newer ones, or a change made here since,
+// make them worthless.
+func (n *node) learn(st *wire.Stat, asked time.Time, left time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if asked.Before(n.touched) || asked.Before(n.asked) {
 		return false
 	}
-	n.attr.Set(*st, n.fs.left(asked))
+	n.attr.Set(*st, left)
 	n.asked = asked
 	return true
 }
@@ -198,7 +199,7 @@ func (n *node) ask(ctx context.Context, h *handle) (wire.Stat, time.Duration, er
 	if err != nil {
 		return wire.Stat{}, 0, err
 	}
-	n.learn(&st, asked)
+	n.learn(&st, asked, n.fs.ttl)
 	return st, n.fs.ttl, nil
 }
 

@@ -69,7 +69,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if flags&syscall.O_TRUNC != 0 {
 		n.resized(0)
 	}
-	n.learn(&fd.stat, fd.asked)
+	n.learn(&fd.stat, fd.asked, n.fs.ttl)
 	return n.newHandle(fd.file, flags, nil), n.openedAs(&fd.stat), 0
 }
 
@@ -140,7 +140,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 		child.resized(0)
 	}
 	h := child.newHandle(file, flags, nil)
-	if err := child.describe(o, out, &st, asked); err != nil {
+	if err := child.describe(o, out, &st, asked, n.fs.ttl); err != nil {
 		h.close()
 		return nil, nil, 0, errnoFor(err)
 	}

@@ -98,7 +98,7 @@ func countLocked(args []string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	for range 50 {
+	for range 20 {
 		lock := unix.Flock_t{Type: unix.F_WRLCK}
 		for {
 			if err = unix.FcntlFlock(uintptr(fd), unix.F_SETLKW, &lock); err != unix.EINTR {

@@ -16,7 +16,7 @@ func TestGit(t *testing.T) {
 	m := near(t)
 	m.shell(t, `
 		cd "$2/.."; rm -rf "$2.src"; git init -q "$2.src"; cd "$2.src"
-		for i in $(seq 40); do mkdir -p d$i/e; echo $i > d$i/e/f; echo $i > g$i; done
+		for i in $(seq 8); do mkdir -p d$i/e; echo $i > d$i/e/f; echo $i > g$i; done
 		ln -s g1 link; git add .; git commit -qm one
 		cd /; git clone -q "$2.src" "$1/clone"; rm -rf "$2.src"
 		cd "$1/clone"; git fsck --strict; git status --porcelain; echo more >> g7; git commit -qam two; git gc -q; git fsck --strict`)
@@ -29,8 +29,11 @@ func TestMake(t *testing.T) {
 	out := m.shell(t, `
 		mkdir "$1/src"; cd "$1/src"
 		for i in 1 2 3 4; do echo "int f$i(void) { return $i; }" > f$i.c; done
-		echo 'int printf(const char *, ...); int f1(void), f2(void), f3(void), f4(void);
-		int main(void) { return printf("%d\n", f1() + f2() + f3() + f4()) != 3; }' > main.c
+		cat > main.c <<'END'
+int printf(const char *, ...);
+int f1(void), f2(void), f3(void), f4(void);
+int main(void) { return printf("%d\n", f1() + f2() + f3() + f4()) != 3; }
+END
 		printf 'sum: main.o f1.o f2.o f3.o f4.o\n\tgcc -o $@ $^\n' > Makefile
 		make -s -j2
 		./sum; make -q`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"syscall"
 
+	"skeletonkey/chirpd/wire"
 	"skeletonkey/fusefs/cache"
 )
 
@@ -15,6 +16,13 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	defer o.end()
 	if h.writer == nil {
 		return 0, syscall.EBADF
+	}
+	if h.flags&syscall.O_APPEND != 0 && ofPages(ctx) {
+		plain, err := h.withoutAppend(o)
+		if err != nil {
+			return 0, errnoFor(err)
+		}
+		h = plain
 	}
 	if err := h.news(); err != nil {
 		return 0, errnoFor(err)
@@ -38,6 +46,25 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 		}
 	}
 	return uint32(len(data)), 0
+}
+
+// withoutAppend is a handle of the same file whose writes go where they belong: what is
+// written through h goes to the end of the file.
+func (h *handle) withoutAppend(ctx context.Context) (*handle, error) {
+	for _, other := range h.node.writing(h) {
+		if other.flags&syscall.O_APPEND == 0 {
+			return other, nil
+		}
+	}
+	fd, err := h.node.openFile(ctx, wire.OpenWrite)
+	if err != nil {
+		return nil, err
+	}
+	twin := h.node.newHandle(fd.file, syscall.O_WRONLY, nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.twins = append(h.twins, twin)
+	return twin, nil
 }
 
 // accept takes data for writing.
@@ -302,6 +329,9 @@ func (h *handle) Release(context.Context) syscall.Errno {
 // close sends the close, which nobody awaits, and takes the handle out of the books.
 func (h *handle) close() {
 	n, f := h.node, h.node.fs
+	for _, twin := range h.twins {
+		twin.Release(context.Background())
+	}
 	h.reader.Close()
 	path := f.URL()
 	if file := h.file.Load(); file != nil {

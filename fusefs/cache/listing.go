@@ -17,6 +17,7 @@ type Listing[V any] struct {
 	Entries []Entry[V]
 	taken   uint64    // the directory's count of changes when the listing was asked for
 	asked   time.Time // when that was
+	until   time.Time // when it is not believed any more
 
 	once  sync.Once
 	index map[string]int // made at the first look-up
@@ -40,6 +41,10 @@ func (l *Listing[V]) Find(name string) (v V, ok bool) {
 // Asked is when the listing was asked for.
 func (l *Listing[V]) Asked() time.Time { return l.asked }
 
+// Left is for how long the listing is still believed; not at all when it is not
+// positive.
+func (l *Listing[V]) Left() time.Duration { return time.Until(l.until) }
+
 // Answer is what a Directory says of a name.
 type Answer int
 
@@ -55,11 +60,13 @@ const (
 type Directory[V any] struct {
 	mu      sync.Mutex
 	newest  *Listing[V]
-	until   time.Time
 	changes uint64            // counts
 	changed map[string]uint64 // the change that touched a name last
 	readers int               // listings in use
 }
+
+// perEntry is for how much longer a listing is believed for each of its entries.
+const perEntry = 50 * time.Microsecond
 
 // Begin is called before a listing is asked for; its result goes to Finish. The
 // listing is in use until End.
@@ -70,14 +77,15 @@ func (d *Directory[V]) Begin() *Listing[V] {
 	return &Listing[V]{taken: d.changes, asked: time.Now()}
 }
 
-// Finish makes l with its entries the newest listing, believed for ttl from the
-// moment it was asked for.
+// Finish makes l with its entries the newest listing, believed for ttl from now on, and
+// a little longer if it is long: who asked for it wants to look at each entry.
 func (d *Directory[V]) Finish(l *Listing[V], entries []Entry[V], ttl time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.Entries = entries
+	l.until = time.Now().Add(ttl + time.Duration(len(entries))*perEntry)
 	if d.newest == nil || !l.asked.Before(d.newest.asked) {
-		d.newest, d.until = l, l.asked.Add(ttl)
+		d.newest = l
 	}
 }
 
@@ -94,7 +102,7 @@ func (d *Directory[V]) prune() {
 	if d.readers > 0 {
 		return
 	}
-	if d.newest != nil && !time.Now().Before(d.until) {
+	if d.newest != nil && d.newest.Left() <= 0 {
 		d.newest = nil
 	}
 	if d.newest == nil {
@@ -127,19 +135,20 @@ func (d *Directory[V]) Forget() {
 	d.prune()
 }
 
-// Lookup answers from the newest listing while it is believed; asked is when that
-// was asked for.
-func (d *Directory[V]) Lookup(name string) (v V, asked time.Time, a Answer) {
+// Lookup answers from the newest listing while it is believed. l is that listing,
+// unless the answer is Unknown.
+func (d *Directory[V]) Lookup(name string) (v V, l *Listing[V], a Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.prune()
-	if d.newest == nil || !time.Now().Before(d.until) || d.changed[name] > d.newest.taken {
-		return v, asked, Unknown
+	l = d.newest
+	if l == nil || l.Left() <= 0 || d.changed[name] > l.taken {
+		return v, nil, Unknown
 	}
-	if v, ok := d.newest.Find(name); ok {
-		return v, d.newest.asked, Present
+	if v, ok := l.Find(name); ok {
+		return v, l, Present
 	}
-	return v, d.newest.asked, Absent
+	return v, l, Absent
 }
 
 // Fresh is the newest listing if it is believed and nothing was changed here since
@@ -147,7 +156,7 @@ func (d *Directory[V]) Lookup(name string) (v V, asked time.Time, a Answer) {
 func (d *Directory[V]) Fresh() (*Listing[V], bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.newest == nil || d.newest.taken != d.changes || !time.Now().Before(d.until) {
+	if d.newest == nil || d.newest.taken != d.changes || d.newest.Left() <= 0 {
 		return nil, false
 	}
 	d.readers++
