@@ -114,6 +114,10 @@ func Rollback(ctx context.Context, prefix, name string) (Installed, error) {
 // List returns what is installed under prefix, by name; a prefix that is not there
 // holds nothing.
 func List(prefix string) ([]Installed, error) {
+	prefix, err := filepath.Abs(prefix)
+	if err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(prefix)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

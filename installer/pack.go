@@ -57,11 +57,14 @@ func SourceDateEpoch() (time.Time, error) {
 
 // Packed tells what Pack made.
 type Packed struct {
-	Path                             string // the archive
-	Files, Dirs, Symlinks, Hardlinks int64
-	Bytes                            int64  // of content
-	Size                             int64  // of the archive, bytes
-	SHA256                           string // of the archive, 64 lower case hexadecimal digits
+	Path      string `json:"path"` // the archive
+	Files     int64  `json:"files"`
+	Dirs      int64  `json:"dirs"`
+	Symlinks  int64  `json:"symlinks"`
+	Hardlinks int64  `json:"hardlinks"`
+	Bytes     int64  `json:"bytes"`  // of content
+	Size      int64  `json:"size"`   // of the archive, bytes
+	SHA256    string `json:"sha256"` // of the archive, 64 lower case hexadecimal digits
 }
 
 // Pack makes the archive dest of the directory dir, compressed as dest's extension

@@ -31,12 +31,12 @@ type VerifyOptions struct {
 
 // Verified tells what was found good.
 type Verified struct {
-	Path    string
-	SHA256  string // of the archive
-	Size    int64  // bytes
-	Sums    bool   // the checksum is that of SHA256SUMS or of VerifyOptions
-	Signed  bool   // by VerifyOptions.Key
-	Summary Summary
+	Path    string  `json:"path"`
+	SHA256  string  `json:"sha256"` // of the archive
+	Size    int64   `json:"size"`   // bytes
+	Sums    bool    `json:"sums"`   // the checksum is that of SHA256SUMS or of VerifyOptions
+	Signed  bool    `json:"signed"` // by VerifyOptions.Key
+	Summary Summary `json:"-"`
 }
 
 // Verify reads an archive to its end and checks it: its checksum, its signature,

@@ -82,12 +82,13 @@ func (a *app) command() *cobra.Command {
 	f.StringVar(&a.logFile, "log-file", "", "append the log to this `file` instead of standard error")
 	f.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	root.AddGroup(&cobra.Group{ID: "job", Title: "Jobs and servers:"}, &cobra.Group{ID: "file", Title: "Files on a server:"},
-		&cobra.Group{ID: "right", Title: "Rights:"})
+		&cobra.Group{ID: "right", Title: "Rights:"}, &cobra.Group{ID: "software", Title: "Software:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"job":   {a.serveCommand(), a.mountCommand(), a.umountCommand(), a.execCommand(), a.generateCommand(), a.runCommand(), a.demoCommand()},
-		"file":  a.fileCommands(),
-		"right": {a.aclCommand(), a.ticketCommand()},
-		"":      {a.versionCommand()},
+		"job":      {a.serveCommand(), a.mountCommand(), a.umountCommand(), a.execCommand(), a.generateCommand(), a.runCommand(), a.demoCommand()},
+		"file":     a.fileCommands(),
+		"right":    {a.aclCommand(), a.ticketCommand()},
+		"software": a.softwareCommands(),
+		"":         {a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
