@@ -272,7 +272,7 @@ func (m *Mounted) await(ctx context.Context) error {
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
-		m.fs.work.Wait()
+		m.fs.settle()
 	}()
 	select {
 	case <-idle:

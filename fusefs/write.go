@@ -326,8 +326,35 @@ func (h *handle) Release(context.Context) syscall.Errno {
 	return 0
 }
 
+// settle does what Release does for the handles whose release the kernel never sent,
+// as it drops what is queued when a mount ends, and waits until all is done.
+func (f *FS) settle() {
+	for {
+		f.work.Wait()
+		f.mu.Lock()
+		var left *handle
+		for left = range f.writers {
+			break
+		}
+		f.mu.Unlock()
+		if left == nil {
+			return
+		}
+		_ = left.writer.Wait(context.Background()) // what failed is in the books
+		left.close()
+	}
+}
+
 // close sends the close, which nobody awaits, and takes the handle out of the books.
+// Only the first one counts.
 func (h *handle) close() {
+	h.mu.Lock()
+	again := h.closed
+	h.closed = true
+	h.mu.Unlock()
+	if again {
+		return
+	}
 	n, f := h.node, h.node.fs
 	for _, twin := range h.twins {
 		twin.Release(context.Background())
