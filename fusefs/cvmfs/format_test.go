@@ -2,6 +2,7 @@ package cvmfs
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -13,10 +14,7 @@ import (
 // noise are bytes that do not compress.
 func noise(n int, seed uint64) []byte {
 	b := make([]byte, n)
-	r := rand.New(rand.NewPCG(seed, 1))
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
+	_, _ = rand.NewChaCha8([32]byte(fmt.Appendf(nil, "%032d", seed))).Read(b)
 	return b
 }
 

@@ -155,13 +155,20 @@ func readLog(t *testing.T, path string) (hits map[string]int, times []time.Time)
 	return hits, times
 }
 
-// TestNginxThroughSquid reads a published and the real repository, served by nginx,
-// by way of a squid that is far: what nginx's log has is what was needed.
-func TestNginxThroughSquid(t *testing.T) {
+// TestThroughSquid reads repositories that nginx serves by way of squid.
+func TestThroughSquid(t *testing.T) {
+	proxy := squid(t)
+	t.Run("far", func(t *testing.T) { testFarSquid(t, proxy) })
+	t.Run("real", func(t *testing.T) { testRealSquid(t, proxy) })
+	t.Run("tampered", func(t *testing.T) { testTamperedSquid(t, proxy) })
+}
+
+// testFarSquid: what nginx's log has is what was needed, also when squid is far.
+func testFarSquid(t *testing.T, proxy string) {
 	files := manyFiles(300)
 	p := publish(t, files)
 	server, log := nginx(t, p.Dir)
-	proxy := "http://" + relay(t, squid(t), farDelay)
+	proxy = "http://" + relay(t, proxy, farDelay)
 	settings := func(c *Config) {
 		c.Options.URLs = []string{"http://" + server}
 		c.Options.Proxies = [][]string{{proxy}}
@@ -192,25 +199,24 @@ func TestNginxThroughSquid(t *testing.T) {
 	})
 }
 
-// TestRealThroughSquid is TestReal with nginx and squid in between.
-func TestRealThroughSquid(t *testing.T) {
+// testRealSquid is TestReal with nginx and squid in between.
+func testRealSquid(t *testing.T, proxy string) {
 	root := shared(t, "data/cvmfs")
 	server, _ := nginx(t, root)
 	c := realConfig(t, root, "http://"+server)
-	c.Options.Proxies = [][]string{{"http://" + squid(t)}}
+	c.Options.Proxies = [][]string{{"http://" + proxy}}
 	if got := readTree(t, mountConfig(t, c)); !maps.Equal(got, realHashes()) {
 		t.Errorf("got %v", got)
 	}
 }
 
-// TestTamperedBehindSquid: squid keeps a damaged object; past its cache is a good one.
-func TestTamperedBehindSquid(t *testing.T) {
+// testTamperedSquid: squid keeps a damaged object; past its cache is a good one.
+func testTamperedSquid(t *testing.T, proxy string) {
 	p := publish(t, map[string]cvmfstest.File{"f": {Content: []byte("good")}})
 	server, _ := nginx(t, p.Dir)
-	proxy := "http://" + squid(t)
 	set := func(c *Config) {
 		c.Options.URLs = []string{"http://" + server}
-		c.Options.Proxies = [][]string{{proxy}}
+		c.Options.Proxies = [][]string{{"http://" + proxy}}
 	}
 	r := p.open(t, set)
 	e := lookupFrom(t, r, r.root, "f")

@@ -304,8 +304,8 @@ func (c *catalog) nest(table, mount, sum string, size int64) error {
 // finish writes a catalog's object.
 func (b *builder) finish(c *catalog) (string, int64, error) {
 	defer c.db.Close()
-	for counter, n := range c.stats {
-		if _, err := c.tx.Exec("INSERT INTO statistics VALUES (?, ?)", "self_"+counter, n); err != nil {
+	for _, counter := range slices.Sorted(maps.Keys(c.stats)) { // the same files make the same catalog
+		if _, err := c.tx.Exec("INSERT INTO statistics VALUES (?, ?)", "self_"+counter, c.stats[counter]); err != nil {
 			return "", 0, err
 		}
 	}

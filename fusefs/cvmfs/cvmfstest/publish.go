@@ -85,6 +85,7 @@ type Publisher struct {
 	Objects map[string]bool
 
 	size int64 // of the root catalog, when it is to be told
+	zip  *zlib.Writer
 }
 
 // New makes a publisher that writes into dir, which must exist.
@@ -116,11 +117,7 @@ func (h Hash) bits() int64 { return map[Hash]int64{"": 0, "rmd160": 1, "shake128
 func (p *Publisher) Put(content []byte, h Hash, plain bool, suffix string) (string, error) {
 	data := content
 	if !plain {
-		var buf bytes.Buffer
-		z := zlib.NewWriter(&buf)
-		_, _ = z.Write(content)
-		_ = z.Close()
-		data = buf.Bytes()
+		data = p.deflate(content)
 	}
 	sum := h.sum(data)
 	name := sum + suffix
@@ -130,6 +127,18 @@ func (p *Publisher) Put(content []byte, h Hash, plain bool, suffix string) (stri
 		return "", err
 	}
 	return sum, os.WriteFile(path, data, 0o644)
+}
+
+// deflate compresses.
+func (p *Publisher) deflate(content []byte) []byte {
+	var buf bytes.Buffer
+	if p.zip == nil {
+		p.zip = zlib.NewWriter(nil)
+	}
+	p.zip.Reset(&buf)
+	_, _ = p.zip.Write(content)
+	_ = p.zip.Close()
+	return buf.Bytes()
 }
 
 // Path is the file of an object.
