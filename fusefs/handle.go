@@ -28,7 +28,7 @@ type handle struct {
 	content *content   // nil when there is none, or it is out of date
 	told    uint64     // failed writes of the file that this handle's user knows of
 	wrote   bool       // is in FS.writers
-	closed  bool
+	closed  bool       // close has run
 	twins   []*handle  // opened by withoutAppend; they end with this one
 }
 
