@@ -64,6 +64,9 @@ type Config struct {
 	// FreeSpace is how many bytes writers leave free on the disk.
 	FreeSpace int64
 
+	// Catalog is where the server announces itself: nowhere unless told.
+	Catalog Catalog
+
 	// MaxOpen is how many files a client may have open at a time. Default 1024.
 	MaxOpen int
 	// MaxPerAddress is how many connections one address may have. Default 1024: the
@@ -92,6 +95,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.AuthTimeout, time.Minute)
 	setDefault(&c.IdleTimeout, time.Hour)
 	setDefault(&c.StallTimeout, time.Hour)
+	c.Catalog.setDefaults()
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

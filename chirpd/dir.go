@@ -74,10 +74,8 @@ func (s *session) statfs(r *wire.StatfsPath) error {
 	var st unix.Statfs_t
 	err := s.object(r.Path, true, acl.List, func(f *found) (err error) {
 		if f.ex == s.srv.front { // it has no space of its own
-			return s.srv.exports[0].root.Do("/", true, func(a *confine.At) (err error) {
-				st, err = a.Statfs()
-				return err
-			})
+			st, err = s.srv.exports[0].space()
+			return err
 		}
 		if st, err = f.Statfs(); err == nil {
 			f.ex.allocs.limit(&st, f.At.Path())

@@ -1,11 +1,13 @@
-// Package chirpd serves one directory tree over the Chirp protocol: listener,
+// Package chirpd serves directory trees over the Chirp protocol: listener,
 // sessions, and one table of commands.
 //
 // # Guarantee
 //
-//   - Nothing outside Config.Root is read or changed (package confine), and
-//     nothing inside it beyond what the ACLs give the client's subject; a ticket
-//     gives its owner's rights and its own mask, never more. What was checked is
+//   - Nothing outside the exported directories is read or changed (package confine),
+//     no link leads from one of them into another, and
+//     nothing inside them beyond what the ACLs give the client's subject; a ticket
+//     gives its owner's rights and its own mask, never more, and a ticket that was
+//     made by means of another one never more than that one. What was checked is
 //     what is used: the ACL is read through the descriptor of the directory that
 //     the object is then reached by.
 //   - The stream stays in step: whatever a request's outcome, its data is read to
@@ -35,8 +37,20 @@
 // owner's rights.)
 //
 // Names that hold a line feed are left out of listings, as lines cannot carry them.
-// The commands search, audit, whoareyou, thirdput, mkalloc, lsalloc and those on jobs
-// are answered like unknown ones, INVALID_REQUEST.
+// The commands on jobs are answered like unknown ones, INVALID_REQUEST.
+//
+// An allocation counts the lengths of files. What is in use is counted at the start,
+// which takes the time that walking those trees takes, and then kept up by what goes
+// through this server; what others change there counts from the next start on. Renames
+// and links between allocations are CROSS_DEVICE_LINK; a directory that is one, or holds
+// one, cannot be renamed (BUSY). Without allocations none of this costs anything.
+//
+// search follows links to directories, each directory once on the way down, and audit
+// none; both count what they see while others change it. thirdput and whoareyou connect
+// to whatever host the client names, as this server (Config.PeerMethods, Config.PeerDial).
+//
+// Who is in a group is believed for Config.GroupCache; a list that cannot be had has no
+// members.
 //
 // # One request
 //

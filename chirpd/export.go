@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"skeletonkey/chirpd/acl"
 	"skeletonkey/chirpd/confine"
 	"skeletonkey/chirpd/wire"
@@ -41,6 +43,18 @@ func (x *export) at(path string) string {
 		return x.name
 	}
 	return x.name + path
+}
+
+// space is what there is in all and left, as clients are told.
+func (x *export) space() (st unix.Statfs_t, err error) {
+	err = x.root.Do("/", true, func(a *confine.At) (err error) {
+		st, err = a.Statfs()
+		return err
+	})
+	if err == nil {
+		x.allocs.limit(&st, "/")
+	}
+	return st, err
 }
 
 // place is an At with the export it lies in. Its paths are those that clients use.

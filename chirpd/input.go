@@ -39,6 +39,7 @@ func (s *session) Read(p []byte) (int, error) {
 	if err := s.beginWait(); err != nil {
 		return 0, err
 	}
+	s.tally()
 	n, err := s.conn.Read(p)
 	s.received += int64(n)
 	return n, s.endWait(err)

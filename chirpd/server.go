@@ -22,6 +22,9 @@ type Server struct {
 	front     *export     // shows the exports where they have names, else nil
 	tickets   *auth.Store // nil without Config.Tickets
 	verifiers []auth.Verifier
+	uuid      string // in catalogs
+	began     time.Time
+	total     totals
 	oddNames  atomic.Bool // a name that no line can carry has been logged
 
 	ctx  context.Context // ends with Close
@@ -35,6 +38,9 @@ type Server struct {
 	perAddr   map[string]int
 }
 
+// totals are what all sessions together have done.
+type totals struct{ requests, received, sent atomic.Int64 }
+
 // New opens the export and the state. The caller ends the Server with Close.
 func New(conf Config) (*Server, error) {
 	conf.setDefaults()
@@ -42,7 +48,7 @@ func New(conf Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		conf: conf, verifiers: conf.Verifiers,
+		conf: conf, began: time.Now(), verifiers: conf.Verifiers,
 		listeners: make(map[net.Listener]struct{}),
 		sessions:  make(map[*session]struct{}),
 		perAddr:   make(map[string]int),
@@ -63,6 +69,11 @@ func (s *Server) open() (err error) {
 	}
 	if err := s.groups.open(&s.conf); err != nil {
 		return err
+	}
+	if len(s.conf.Catalog.Hosts) > 0 {
+		if err := s.identify(); err != nil {
+			return err
+		}
 	}
 	if !s.conf.Tickets {
 		return nil
@@ -96,6 +107,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.interrupt()
 	})
 	defer unhook()
+	announcing, stop := context.WithCancel(s.ctx)
+	defer stop()
+	s.wg.Go(func() { s.announce(announcing, l) })
 	for pause := time.Duration(0); ; {
 		conn, err := l.Accept()
 		switch {

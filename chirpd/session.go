@@ -41,9 +41,10 @@ type session struct {
 	lent    []lent // by the client's ticket and those by which it was made; all count
 	files   fileTable
 
-	body     int64 // bytes of the request's data that have not been read yet
-	replied  bool  // the request's reply has begun
-	ending   bool  // the connection ends after this request, by the protocol
+	body     int64                                    // bytes of the request's data that have not been read yet
+	replied  bool                                     // the request's reply has begun
+	ending   bool                                     // the connection ends after this request, by the protocol
+	tallied  struct{ requests, received, sent int64 } // in the server's totals
 	requests int64
 	refused  int64
 	received int64 // bytes
@@ -121,8 +122,19 @@ func (s *session) run() {
 	defer s.out.release()
 	defer s.files.closeAll()
 	err := s.guarded(s.serve)
+	s.tally()
 	s.log.Info("connection ended", "seconds", time.Since(began).Seconds(), "requests", s.requests, "refused", s.refused,
 		"in", s.received, "out", s.out.sent, "why", reason(err))
+}
+
+// tally adds what was done since the last time to the server's totals.
+func (s *session) tally() {
+	t, now := &s.srv.total, s.tallied
+	now.requests, now.received, now.sent = s.requests, s.received, s.out.sent
+	t.requests.Add(now.requests - s.tallied.requests)
+	t.received.Add(now.received - s.tallied.received)
+	t.sent.Add(now.sent - s.tallied.sent)
+	s.tallied = now
 }
 
 // reason says why a connection ended; a client that just leaves is no error.
