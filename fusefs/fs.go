@@ -21,7 +21,8 @@ import (
 // DefaultTTL is how long names and attributes are believed without asking again.
 const DefaultTTL = time.Second
 
-// memory is how many bytes all open files together read ahead.
+// memory is how many bytes all open files together read ahead, and how many they write
+// behind.
 const memory = 256 << 20
 
 // Owner is a user and group.
@@ -55,7 +56,8 @@ type FS struct {
 	ids     identities
 	tree    *semaphore.Weighted // one for each path in use, all of it for a rename
 	buffers cache.Buffers
-	budget  *cache.Budget
+	ahead   *cache.Budget  // for what is read
+	behind  *cache.Budget  // for what is written
 	work    sync.WaitGroup // all goroutines but go-fuse's
 	aborted chan struct{}
 
@@ -86,7 +88,8 @@ func New(c *client.Client, o Options) (*FS, error) {
 		ttl:     o.TTL,
 		log:     o.Log,
 		tree:    semaphore.NewWeighted(treeAll),
-		budget:  cache.NewBudget(memory),
+		ahead:   cache.NewBudget(memory),
+		behind:  cache.NewBudget(memory),
 		aborted: make(chan struct{}),
 		writers: make(map[*handle]struct{}),
 		plain:   make(map[int64]struct{}),

@@ -54,9 +54,9 @@ func (n *node) newHandle(file *client.File, flags uint32, c *content) *handle {
 	if file != nil {
 		h.file.Store(&remoteFile{File: file})
 	}
-	h.reader = cache.NewReader(h.startRead, &n.fs.buffers, n.fs.budget)
+	h.reader = cache.NewReader(h.startRead, &n.fs.buffers, n.fs.ahead)
 	if flags&syscall.O_ACCMODE != syscall.O_RDONLY {
-		h.writer = cache.NewWriter(h.startWrite, &n.fs.buffers, flags&syscall.O_APPEND != 0, h.written)
+		h.writer = cache.NewWriter(h.startWrite, &n.fs.buffers, n.fs.behind, flags&syscall.O_APPEND != 0, h.written)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -54,6 +54,9 @@ func (b *Budget) take(n int64) bool {
 	return true
 }
 
+// has reports whether n bytes are there.
+func (b *Budget) has(n int64) bool { return b == nil || b.left.Load() >= n }
+
 // overdraw takes n bytes, whether they are there or not.
 func (b *Budget) overdraw(n int64) {
 	if b != nil {

@@ -19,6 +19,7 @@ const maxWriteBehind = 16 << 20
 type Writer struct {
 	start   Start
 	buffers *Buffers
+	budget  *Budget
 	ended   func(error)
 	append  bool // offsets mean nothing: all bytes follow each other
 
@@ -45,14 +46,17 @@ func (p *piece) end() int64 { return p.off + int64(len(p.data)) }
 // NewWriter returns a Writer whose writes are started by start. ended is called, from
 // the Writer's goroutine, for each piece that has reached the server, or failed to,
 // before any Wait for it returns. With atEnd all bytes go to the end of the file,
-// whatever their offsets.
-func NewWriter(start Start, buffers *Buffers, atEnd bool, ended func(error)) *Writer {
-	return &Writer{start: start, buffers: buffers, append: atEnd, ended: ended, change: make(chan struct{})}
+// whatever their offsets. What is pending comes out of budget, which may be overdrawn by
+// one write of each Writer.
+func NewWriter(start Start, buffers *Buffers, budget *Budget, atEnd bool, ended func(error)) *Writer {
+	return &Writer{start: start, buffers: buffers, budget: budget, append: atEnd, ended: ended, change: make(chan struct{})}
 }
 
 // Room waits until n more bytes fit, or nothing is pending.
 func (w *Writer) Room(ctx context.Context, n int) error {
-	return w.await(ctx, func() bool { return w.bytes == 0 || w.bytes+int64(n) <= maxWriteBehind })
+	return w.await(ctx, func() bool {
+		return w.bytes == 0 || w.bytes+int64(n) <= maxWriteBehind && w.budget.has(int64(n))
+	})
 }
 
 // await waits until ok, which is called with mu held.
@@ -79,6 +83,7 @@ func (w *Writer) Write(p []byte, off int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bytes += int64(len(p))
+	w.budget.overdraw(int64(len(p)))
 	for len(p) > 0 {
 		if g := w.growing; g != nil && !w.append && g.end() != off {
 			w.send()
@@ -143,6 +148,7 @@ func (w *Writer) run() {
 		w.flight = w.flight[1:]
 		w.done = p.number
 		w.bytes -= int64(len(p.data))
+		w.budget.give(int64(len(p.data)))
 		w.buffers.Put(p.data)
 		w.changed()
 		w.mu.Unlock()

@@ -31,7 +31,7 @@ func TestWritesArrive(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		s := &server{auto: true, short: short, rnd: rnd}
 		var v verdicts
-		w := NewWriter(s.write, new(Buffers), false, v.ended)
+		w := NewWriter(s.write, new(Buffers), nil, false, v.ended)
 		want := make([]byte, 0, 4<<20)
 		random := content(1 << 20)
 		pos := int64(0)
@@ -72,7 +72,7 @@ func TestWritesArrive(t *testing.T) {
 func TestWriterCoalesces(t *testing.T) {
 	s := &server{}
 	var v verdicts
-	w := NewWriter(s.write, new(Buffers), false, v.ended)
+	w := NewWriter(s.write, new(Buffers), nil, false, v.ended)
 	for i := range int64(600) {
 		w.Write(make([]byte, 4096), i*4096)
 	}
@@ -102,7 +102,7 @@ func TestWriterIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}
 		var v verdicts
-		w := NewWriter(s.write, new(Buffers), false, v.ended)
+		w := NewWriter(s.write, new(Buffers), nil, false, v.ended)
 		block := make([]byte, BlockSize)
 		for i := range int64(maxWriteBehind / BlockSize) {
 			if err := w.Room(t.Context(), BlockSize); err != nil {
@@ -138,13 +138,50 @@ func TestWriterIsBounded(t *testing.T) {
 	})
 }
 
+// TestWritersShareBudget checks that a Writer which has something pending waits while
+// others have used up what they share, and that one which has nothing may write.
+func TestWritersShareBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		var v verdicts
+		budget := NewBudget(1000)
+		a, b := NewWriter(s.write, new(Buffers), budget, false, v.ended), NewWriter(s.write, new(Buffers), budget, false, v.ended)
+		for _, w := range []*Writer{a, b} {
+			if err := w.Room(t.Context(), 800); err != nil {
+				t.Fatal(err)
+			}
+			w.Write(make([]byte, 800), 0)
+		}
+		room := make(chan error)
+		go func() { room <- b.Room(t.Context(), 100) }()
+		synctest.Wait()
+		select {
+		case <-room:
+			t.Error("there was room beyond the budget")
+		default:
+		}
+		for _, r := range s.take() {
+			r.answer(800, nil)
+		}
+		if err := <-room; err != nil {
+			t.Error(err)
+		}
+		if err := a.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if left := budget.left.Load(); left != 1000 {
+			t.Errorf("the budget is %d in the end", left)
+		}
+	})
+}
+
 // TestWriterReportsEachFailure checks that a failed write is reported before Wait
 // returns, and that a server which takes nothing is one.
 func TestWriterReportsEachFailure(t *testing.T) {
 	bad := errors.New("bad")
 	s := &server{}
 	var v verdicts
-	w := NewWriter(s.write, new(Buffers), false, v.ended)
+	w := NewWriter(s.write, new(Buffers), nil, false, v.ended)
 	for i := range int64(3) {
 		w.Write([]byte("x"), 100*i)
 		w.Push()
@@ -165,7 +202,7 @@ func TestWriterReportsEachFailure(t *testing.T) {
 func TestOverlaps(t *testing.T) {
 	s := &server{}
 	var v verdicts
-	w := NewWriter(s.write, new(Buffers), false, v.ended)
+	w := NewWriter(s.write, new(Buffers), nil, false, v.ended)
 	w.Write(make([]byte, 100), 1000) // under way
 	w.Write(make([]byte, 100), 5000) // waits
 	for _, c := range []struct {
@@ -193,7 +230,7 @@ func TestOverlaps(t *testing.T) {
 func TestAppendKeepsOrder(t *testing.T) {
 	s := &server{}
 	var v verdicts
-	w := NewWriter(s.write, new(Buffers), true, v.ended)
+	w := NewWriter(s.write, new(Buffers), nil, true, v.ended)
 	w.Write([]byte("first "), 0)
 	w.Write([]byte("second "), 3)
 	w.Write([]byte("third"), 1)
