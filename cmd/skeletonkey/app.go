@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -51,11 +52,14 @@ SKELETONKEY_LOG_LEVEL. A URL of a file is chirp://HOST:PORT/PATH or
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.command()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := checkCommand(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if a.closeLog != nil {
 		_ = a.closeLog()
 	}
-	return a.exitCode(err)
+	return a.exitCode(stoppedBySignal(ctx, err))
 }
 
 func (a *app) command() *cobra.Command {
@@ -66,6 +70,9 @@ func (a *app) command() *cobra.Command {
 			if err := fromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return usageOf(cmd, err)
+			}
 			return a.openLog()
 		},
 	}
@@ -73,7 +80,7 @@ func (a *app) command() *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		return usageOf(cmd, err)
 	})
 	f := root.PersistentFlags()
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say what is being done (as --log-level debug)")
@@ -95,6 +102,7 @@ func (a *app) command() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	strictArgs(root)
 	return root
 }
 
@@ -206,10 +214,13 @@ func (a *app) hint(text string) {
 
 func (a *app) complain(err error) { _, _ = fmt.Fprintf(a.err, "skeletonkey: %v\n", err) }
 
-// failureCode tells by kind what went wrong with a server.
+// failureCode tells by kind what went wrong. That a file of this machine cannot be
+// used is not a matter of the network, although an errno may look like it.
 func failureCode(err error) int {
-	var network net.Error
-	if errors.As(err, &network) {
+	var dns *net.DNSError
+	var op *net.OpError
+	var web *url.Error
+	if errors.As(err, &dns) || errors.As(err, &web) && web.Op != "parse" || errors.As(err, &op) && op.Op != "listen" {
 		return job.ExitUnreachable
 	}
 	switch wire.CodeFor(err) {

@@ -3,10 +3,7 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"skeletonkey/generator/run"
 )
@@ -18,7 +15,7 @@ func mainExit() int {
 	if code, ok := run.Hidden(); ok {
 		return code
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal()
 	defer stop()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, stop: stop}
 	return a.execute(ctx, os.Args[1:])
