@@ -3,8 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"skeletonkey/chirpd/acl"
 )
 
 func (a *app) aclCommand() *cobra.Command {
@@ -61,15 +64,30 @@ func (a *app) aclSetCommand() *cobra.Command {
 	}
 	c.addFlags(cmd, commandTimeout)
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
+		subject, rights, err := aclEntry(args[1], args[2])
+		if err != nil {
+			return usageOf(cmd, err)
+		}
 		server, p, err := s.at(args[0])
 		if err != nil {
 			return err
 		}
-		rights := args[2]
-		if rights == "none" || rights == "n" {
-			rights = ""
-		}
-		return server.Setacl(cmd.Context(), p, args[1], rights)
+		return server.Setacl(cmd.Context(), p, subject, rights)
 	})
 	return cmd
+}
+
+// aclEntry checks an entry as a person writes it: one that matches nobody helps
+// nobody. Rights that are none are the empty string on the wire.
+func aclEntry(subject, rights string) (string, string, error) {
+	if method, name, ok := strings.Cut(subject, ":"); (!ok || method == "" || name == "") && !strings.Contains(subject, "*") {
+		return "", "", fmt.Errorf("subject %q is not METHOD:NAME, as in unix:bob", subject)
+	}
+	if rights == "none" || rights == "n" {
+		return subject, "", nil
+	}
+	if _, err := acl.ParseRights(rights); err != nil {
+		return "", "", fmt.Errorf("rights %q: %w", rights, err)
+	}
+	return subject, rights, nil
 }

@@ -65,7 +65,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use: "skeletonkey", Short: "Run jobs against remote data and software", Long: longHelp,
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Version: about().String(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags()); err != nil {
 				return err
@@ -76,6 +76,7 @@ func (a *app) command() *cobra.Command {
 			return a.openLog()
 		},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +27,7 @@ type connection struct {
 
 func (c *connection) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
-	f.StringVarP(&c.auth, "auth", "a", "", "ways to authenticate, in order: ticket, unix, hostname, address\n(default: the tickets, and unix where the server is on this machine)")
+	f.StringVarP(&c.auth, "auth", "a", "", "ways to authenticate, in order: ticket, unix, hostname, address\n(default: ticket where one is given, else unix where the server is on this machine)")
 	f.StringArrayVarP(&c.tickets, "ticket", "i", nil, "a ticket `file`; may be repeated")
 	f.DurationVarP(&c.timeout, "timeout", "t", timeout, "how long to wait for a server that does not answer; 0 gives up at once")
 	f.StringVar(&c.challengeDir, "challenge-dir", auth.DefaultChallengeDir, "`directory` of unix challenges, shared with the server")
@@ -50,11 +53,14 @@ func (s *servers) at(url string) (*client.Client, string, error) {
 	if c, ok := s.open[server]; ok {
 		return c, path, nil
 	}
+	if s.timeout < 0 {
+		return nil, "", usageError{fmt.Errorf("--timeout %v is negative", s.timeout)}
+	}
 	methods, err := s.methods(server)
 	if err != nil {
 		return nil, "", err
 	}
-	c := client.New(server, client.Options{Methods: methods, Timeout: atOnce(s.timeout), Log: s.app.log})
+	c := client.New(server, client.Options{Methods: methods, Timeout: atOnce(s.timeout), Log: s.log(server)})
 	s.open[server] = c
 	return c, path, nil
 }
@@ -76,11 +82,69 @@ func (s *servers) methods(server string) ([]auth.Method, error) {
 		}
 		tickets = append(tickets, t)
 	}
-	methods, err := auth.Methods(s.auth, tickets, server, s.challengeDir)
+	names, err := namesFor(s.auth, tickets, server)
+	if err != nil {
+		return nil, err
+	}
+	methods, err := auth.Methods(names, tickets, server, s.challengeDir)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--auth: %w", err)}
 	}
 	return methods, nil
+}
+
+// namesFor is the default of --auth: who gives a ticket means to go in with it, and
+// with nothing that lends more.
+func namesFor(names string, tickets []*auth.Ticket, server string) (string, error) {
+	if names != "" || len(tickets) == 0 {
+		return names, nil
+	}
+	for _, t := range tickets {
+		if t.BoundTo(server) {
+			return "ticket", nil
+		}
+	}
+	return "", usageError{fmt.Errorf("no ticket is for %s, the first one is for %s: name the server as the ticket does, or say with --auth how to go in",
+		server, tickets[0].Server)}
+}
+
+// log tells a person once that a server is waited for; what is silent for a minute
+// seems to hang.
+func (s *servers) log(server string) *slog.Logger {
+	if s.timeout == 0 || !terminal(s.app.err) || s.app.quiet {
+		return s.app.log
+	}
+	return slog.New(&awayNotice{Handler: s.app.log.Handler(), tell: func(cause string) {
+		s.app.hint(fmt.Sprintf("%s does not answer (%s); trying for %v, Ctrl-C ends it", server, cause, s.timeout))
+	}})
+}
+
+// awayNotice calls tell at the first attempt to connect that the client logs as
+// failed, and passes on what the log wants.
+type awayNotice struct {
+	slog.Handler
+	once sync.Once
+	tell func(cause string)
+}
+
+// Enabled implements slog.Handler: attempts are told below the level of most logs.
+func (n *awayNotice) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler.
+func (n *awayNotice) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "cannot connect" {
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key != "cause" {
+				return true
+			}
+			n.once.Do(func() { n.tell(a.Value.String()) })
+			return false
+		})
+	}
+	if !n.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return n.Handler.Handle(ctx, r)
 }
 
 func (s *servers) close() {

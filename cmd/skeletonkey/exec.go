@@ -34,7 +34,7 @@ sees the mounts, and they go when the command ends, whatever ends it. It needs
 
 Signals are passed on, and the command's exit code is this command's.`,
 		Example: `  skeletonkey exec --server data:9094 -- ls /chirp/data:9094/records
-  skeletonkey exec --ticket job.ticket --mount chirp://data:9094/records=/mnt/records -- python3 analyse.py`,
+  skeletonkey exec --ticket job.ticket --mount chirp://data:9094/records=/chirp/records -- python3 analyse.py`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.exec(cmd, e, args) },
 	}
 	e.addFlags(cmd, client.DefaultTimeout)
@@ -53,7 +53,7 @@ func (a *app) exec(cmd *cobra.Command, e execFlags, argv []string) error {
 		return usageError{err}
 	}
 	o := run.ExecOptions{
-		Mounts: mounts, Argv: argv, Auth: e.auth, ChallengeDir: e.challengeDir, NoPIDNamespace: e.noPID,
+		Mounts: mounts, Argv: argv, ChallengeDir: e.challengeDir, NoPIDNamespace: e.noPID,
 		ConnectTimeout: min(max(e.timeout, time.Second), run.DefaultConnectTimeout), ServerTimeout: e.timeout,
 		Log: a.quietLog(false), Stdin: a.in, Stdout: a.out, Stderr: a.err,
 	}
@@ -64,12 +64,27 @@ func (a *app) exec(cmd *cobra.Command, e execFlags, argv []string) error {
 		}
 		o.Tickets = append(o.Tickets, t)
 	}
+	o.Auth = e.execAuth(mounts, o.Tickets)
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, run.Signals()...)
 	defer signal.Stop(signals)
 	a.stop() // from here on signals are the command's
 	o.Signals = signals
 	return exitWith(run.Exec(withoutSignals(cmd), o))
+}
+
+// execAuth is the default of --auth where each server has a ticket: it, and nothing
+// that lends more. Where only some have one, each has its own default.
+func (e execFlags) execAuth(mounts []run.ExecMount, tickets []*auth.Ticket) string {
+	names := e.auth
+	for _, m := range mounts {
+		own, err := namesFor(e.auth, tickets, m.Server)
+		if err != nil {
+			return e.auth
+		}
+		names = own
+	}
+	return names
 }
 
 // execMounts reads --server and --mount.
@@ -86,7 +101,7 @@ func (e execFlags) execMounts() ([]run.ExecMount, error) {
 		url, where, ok := strings.Cut(m, "=/")
 		where = filepath.Clean("/" + where)
 		if !ok || where == "/" {
-			return nil, fmt.Errorf("--mount %q is not URL=/WHERE, as in chirp://data:9094/records=/mnt/records", m)
+			return nil, fmt.Errorf("--mount %q is not URL=/WHERE, as in chirp://data:9094/records=/chirp/records", m)
 		}
 		server, path, err := client.ParseURL(url)
 		if err != nil {

@@ -202,6 +202,9 @@ func (a *app) hashCommand() *cobra.Command {
 	c.addFlags(cmd, 10*time.Minute) // a large file takes its time
 	cmd.Flags().StringVar(&algorithm, "algorithm", "sha1", "md5 or sha1")
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
+		if algorithm != "md5" && algorithm != "sha1" {
+			return usageError{fmt.Errorf("--algorithm %q is not md5 or sha1", algorithm)}
+		}
 		return each(args, func(url string) error {
 			server, p, err := s.at(url)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skeletonkey/chirpd/client"
+	"skeletonkey/chirpd/wire"
 )
 
 // fileCommands are the commands on files of a server, in the order of the help.
@@ -83,14 +84,21 @@ func (a *app) rmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if p == "/" {
+				return usageError{fmt.Errorf("%s is the whole export, which rm does not remove; name what is in it", url)}
+			}
 			remove := server.Unlink
 			if recursive {
 				remove = server.Rmall
 			}
-			if err := remove(cmd.Context(), p); err != nil && !(force && errors.Is(err, fs.ErrNotExist)) {
-				return err
+			err = remove(cmd.Context(), p)
+			switch {
+			case force && errors.Is(err, fs.ErrNotExist):
+				return nil
+			case !recursive && errors.Is(err, wire.IsDir):
+				return fmt.Errorf("%w; give -r to remove it with all that is in it", err)
 			}
-			return nil
+			return err
 		})
 	})
 	return cmd

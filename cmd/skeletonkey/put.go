@@ -40,7 +40,12 @@ the file goes into it. Other clients see the old file until the new one is whole
 			return err
 		}
 		if args[0] == "-" {
-			return putStream(cmd.Context(), server, remote, a.in)
+			in, err := untilDone(cmd.Context(), a.in)
+			if err != nil {
+				return err
+			}
+			defer in.close()
+			return putStream(cmd.Context(), server, remote, in)
 		}
 		remote, err = intoDirectory(cmd.Context(), server, remote, args[1], filepath.Base(args[0]))
 		if err != nil {

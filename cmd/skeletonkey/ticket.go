@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +52,9 @@ is ever shown the ticket, so name it as those who use the ticket will.`,
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
 		if len(read)+len(write) == 0 {
 			return usageError{errors.New("a ticket without --read or --write would be good for nothing")}
+		}
+		if duration < time.Second {
+			return usageError{fmt.Errorf("--duration %v: a ticket lasts a second at least", duration)}
 		}
 		server, _, err := s.at(args[0])
 		if err != nil {
@@ -98,8 +103,8 @@ func ticketInfoOf(digest string, t client.Ticket) ticketInfo {
 func (i ticketInfo) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\t%s\t%s", i.Digest, i.Subject, i.Expires.Format(time.RFC3339))
-	for dir, rights := range i.Rights {
-		fmt.Fprintf(&b, "\t%s %s", dir, rights)
+	for _, dir := range slices.Sorted(maps.Keys(i.Rights)) {
+		fmt.Fprintf(&b, "\t%s %s", dir, i.Rights[dir])
 	}
 	return b.String()
 }
@@ -178,7 +183,7 @@ func (s *servers) ticketAt(args []string) (*client.Client, string, error) {
 func (a *app) showTicket(cmd *cobra.Command, server *client.Client, digest string, asJSON bool) error {
 	t, err := server.TicketGet(cmd.Context(), digest)
 	if err != nil {
-		return err
+		return fmt.Errorf("ticket %s on %s: %w", digest, server.Server(), err)
 	}
 	info := ticketInfoOf(digest, t)
 	if asJSON {
@@ -203,7 +208,10 @@ ticket itself cannot do it.`,
 		if err != nil {
 			return err
 		}
-		return server.TicketDelete(cmd.Context(), digest)
+		if err := server.TicketDelete(cmd.Context(), digest); err != nil {
+			return fmt.Errorf("ticket %s on %s: %w", digest, server.Server(), err)
+		}
+		return nil
 	})
 	return cmd
 }

@@ -19,16 +19,26 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  skeletonkey version --json",
 		RunE: func(*cobra.Command, []string) error {
-			v := struct{ Version, Revision, Go, Platform string }{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if asJSON {
-				return json.NewEncoder(a.out).Encode(v)
+				return json.NewEncoder(a.out).Encode(about())
 			}
-			_, err := fmt.Fprintf(a.out, "skeletonkey %s %s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
+			_, err := fmt.Fprintln(a.out, about())
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
+}
+
+// build is what is told of this binary.
+type build struct{ Version, Revision, Go, Platform string }
+
+func about() build {
+	return build{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+func (b build) String() string {
+	return fmt.Sprintf("skeletonkey %s %s %s %s", b.Version, b.Revision, b.Go, b.Platform)
 }
 
 // revision is the commit that the binary was built from, as Go recorded it.
