@@ -49,6 +49,7 @@ func variety() map[string]cvmfstest.File {
 }
 
 func TestEveryKindOfEntry(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		schema int
@@ -79,6 +80,7 @@ func TestEveryKindOfEntry(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
+	t.Parallel()
 	p := publish(t, variety())
 	r := p.open(t)
 	at := func(path ...string) *entry { return lookupFrom(t, r, r.root, path...) }
@@ -120,6 +122,7 @@ func lookupFrom(t *testing.T, r *Repository, s spot, path ...string) *entry {
 // TestBindMount shows an old revision in a directory of a new one, as the snapshots
 // of a repository are shown: its paths begin elsewhere.
 func TestBindMount(t *testing.T) {
+	t.Parallel()
 	files := map[string]cvmfstest.File{
 		"old":        {Content: []byte("first")},
 		"sub":        {Nested: true},
@@ -168,6 +171,7 @@ func TestExpand(t *testing.T) {
 }
 
 func TestChunksReadAnywhere(t *testing.T) {
+	t.Parallel()
 	content := noise(2_500_000, 9)
 	p := publish(t, map[string]cvmfstest.File{"f": {Content: content, Chunks: []int{300_000}}})
 	r := p.open(t)

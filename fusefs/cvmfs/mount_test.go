@@ -75,6 +75,7 @@ func readTree(t testing.TB, dir string) map[string]string {
 }
 
 func TestMount(t *testing.T) {
+	t.Parallel()
 	files := variety()
 	p := publish(t, files)
 	dir := p.mount(t, func(c *Config) { c.Variables = map[string]string{"ARCH": "x86_64"} })
@@ -178,6 +179,7 @@ func checkXattrs(t *testing.T, dir string) {
 
 // TestUnreadable: what cannot be had is an error when it is read, and only then.
 func TestUnreadable(t *testing.T) {
+	t.Parallel()
 	files := maps.Clone(small)
 	files["external"] = cvmfstest.File{Content: []byte("elsewhere"), Flags: 128}
 	files["strange"] = cvmfstest.File{Content: []byte("hashed by a hash to come"), Flags: 5 << 8}

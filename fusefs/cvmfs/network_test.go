@@ -180,6 +180,7 @@ func TestLoadBalance(t *testing.T) {
 
 // TestNothingHelps: the errors say what is the matter, and come in the end.
 func TestNothingHelps(t *testing.T) {
+	t.Parallel()
 	missing := newAnswering(t, fails(404))
 	n := newTestNetwork(t, []string{missing.URL, missing.URL + "/2"}, nil, time.Minute)
 	if _, err := fetchText(n, "x"); !errors.Is(err, ErrMissing) || missing.count.Load() != 2 {
@@ -201,6 +202,7 @@ func TestNothingHelps(t *testing.T) {
 
 // TestRecovers: a server that comes back within the rounds is enough.
 func TestRecovers(t *testing.T) {
+	t.Parallel()
 	var count atomic.Int32
 	s := newAnswering(t, func(w http.ResponseWriter, r *http.Request) {
 		if count.Add(1) < rounds {
@@ -217,6 +219,7 @@ func TestRecovers(t *testing.T) {
 // TestSlowButSteady: an answer that takes long is no failure as long as something
 // comes.
 func TestSlowButSteady(t *testing.T) {
+	t.Parallel()
 	s := newAnswering(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range 8 {
 			time.Sleep(100 * time.Millisecond)
@@ -232,6 +235,7 @@ func TestSlowButSteady(t *testing.T) {
 
 // TestCorruptProxy: a proxy has kept a damaged object. It is asked to fetch it anew.
 func TestCorruptProxy(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	r := p.open(t)
 	var asked atomic.Int32
@@ -258,6 +262,7 @@ func TestCorruptProxy(t *testing.T) {
 // TestSecondServerHasIt: of two replicas the first one has damaged and missing
 // objects.
 func TestSecondServerHasIt(t *testing.T) {
+	t.Parallel()
 	files := tree200()
 	p := publish(t, files)
 	broken := serveDir(t, p.Dir)

@@ -56,6 +56,7 @@ func realConfig(t *testing.T, root, server string) Config {
 // TestReal reads the whole of a repository that cvmfs_server made: five nested
 // catalogs, chunks, empty files.
 func TestReal(t *testing.T) {
+	t.Parallel()
 	root := shared(t, "data/cvmfs")
 	w := serveDir(t, root)
 	dir := mountConfig(t, realConfig(t, root, w.URL))

@@ -50,6 +50,7 @@ func tree200() map[string]cvmfstest.File {
 // TestTenTogether: ten jobs that start at the same time on an empty cache fetch every
 // object once, all together.
 func TestTenTogether(t *testing.T) {
+	t.Parallel()
 	files := tree200()
 	p := publish(t, files)
 	want := fmt.Sprintf("%d %s\n", len(hashes(files)), digestOf(hashes(files)))
@@ -79,6 +80,7 @@ func TestTenTogether(t *testing.T) {
 // TestKilled: a client is killed while it fills the cache. What it had fetched is of
 // use to the next one, what it was fetching is no harm, and is swept.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	files := tree200()
 	p := publish(t, files)
 	const enough = 60
@@ -132,6 +134,7 @@ func TestKilled(t *testing.T) {
 // TestHalfWritten: a file in the cache that a crash of the machine left too short,
 // empty or full of zeros is noticed and fetched again.
 func TestHalfWritten(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(b []byte) []byte{
 		"empty":       func([]byte) []byte { return nil },
 		"short":       func(b []byte) []byte { return b[:len(b)-1] },

@@ -34,6 +34,7 @@ func readOnce(t *testing.T, p *published, settings ...func(*Config)) (map[string
 
 // TestWarm: the second job asks for the manifest and for nothing else.
 func TestWarm(t *testing.T) {
+	t.Parallel()
 	files := variety()
 	p := publish(t, files)
 	cold, _ := readOnce(t, p)
@@ -53,6 +54,7 @@ func TestWarm(t *testing.T) {
 // TestOffline: what was seen and fetched before can be used without any server, as
 // long as the white-list holds.
 func TestOffline(t *testing.T) {
+	t.Parallel()
 	p := publish(t, variety())
 	want, _ := readOnce(t, p)
 	p.web.Close()
@@ -78,6 +80,7 @@ func TestOffline(t *testing.T) {
 
 // TestCachedStateIsVerified: whoever can write the cache still cannot sign.
 func TestCachedStateIsVerified(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"manifest", "whitelist"} {
 		p := publish(t, small)
 		readOnce(t, p)
@@ -102,6 +105,7 @@ func TestCachedStateIsVerified(t *testing.T) {
 // TestNewRevision: a new manifest is verified with a new white-list, and only what
 // changed is fetched.
 func TestNewRevision(t *testing.T) {
+	t.Parallel()
 	files := maps.Clone(small)
 	p := publish(t, files)
 	readOnce(t, p)
@@ -122,6 +126,7 @@ func TestNewRevision(t *testing.T) {
 
 // TestRevoked: a certificate that was taken off the white-list cannot sign any more.
 func TestRevoked(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	readOnce(t, p)
 	if err := p.Publish(small); err != nil {
@@ -138,6 +143,7 @@ func TestRevoked(t *testing.T) {
 // TestRollback: a server that offers an older revision than was seen does not take us
 // back.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	old, err := os.ReadFile(filepath.Join(p.Dir, manifestFile))
 	if err != nil {
@@ -166,6 +172,7 @@ func TestRollback(t *testing.T) {
 // TestTamperedWithWarmCache: a manifest that is not to be trusted is an error also
 // where an older one is known.
 func TestTamperedWithWarmCache(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	readOnce(t, p)
 	rewrite(t, p, manifestFile, forged(replace("\nS1", "\nS9")))

@@ -50,6 +50,7 @@ func put(t *testing.T, s *store, content []byte) object {
 }
 
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	const size, count = 10 << 10, 60
 	s := newStore(t, filepath.Join(t.TempDir(), "c"), 400<<10)
 	var all []object
@@ -287,6 +288,7 @@ func TestSwappedAbove(t *testing.T) {
 // TestFullDisk: half of the cache makes room when the disk is full; where that does
 // not help, the error says so.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		missing(t, "a small file system takes root")
 	}

@@ -212,6 +212,7 @@ func inflate(t *testing.T, data []byte) []byte {
 // TestForgedContent: a server sends other content of the same size, compressed as it
 // should be. A client that only uncompresses would show it.
 func TestForgedContent(t *testing.T) {
+	t.Parallel()
 	lie := []byte("a lie, in other words")[:len(small["f"].Content)]
 	for name, suffix := range map[string]byte{"file": noSuffix, "chunk": partialObj} {
 		t.Run(name, func(t *testing.T) {
@@ -253,6 +254,7 @@ func countFiles(t *testing.T, cache, dir string) int {
 // TestSwollen: a server sends a stream that grows without end when it is
 // uncompressed. It must not fill the disk before its hash is looked at.
 func TestSwollen(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	r := p.open(t)
 	var bomb bytes.Buffer
@@ -273,6 +275,7 @@ type counter struct{ n int64 }
 func (c *counter) Write(p []byte) (int, error) { c.n += int64(len(p)); return len(p), nil }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.pub"), p.Keys.Public(), 0o644); err != nil {
@@ -312,6 +315,7 @@ func TestKeys(t *testing.T) {
 
 // TestFingerprints reads them in every way in which they are written.
 func TestFingerprints(t *testing.T) {
+	t.Parallel()
 	p := publish(t, small)
 	raw := p.Keys.Cert.Raw
 	day := time.Now().Add(24 * time.Hour)
