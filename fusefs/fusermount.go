@@ -52,11 +52,7 @@ const fusermountTimeout = 30 * time.Second
 // mountFusermount lets the setuid program fusermount3 mount, and returns the
 // descriptor that it sends.
 func (f *FS) mountFusermount(ctx context.Context, mountpoint string, o MountOptions) (int, error) {
-	path := o.Path
-	if path == "" {
-		path = os.Getenv("PATH")
-	}
-	program, err := findFusermount(path, mountpoint)
+	program, err := findFusermount(os.Getenv("PATH"), mountpoint)
 	if err != nil {
 		return -1, err
 	}

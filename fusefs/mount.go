@@ -33,8 +33,6 @@ type MountOptions struct {
 	// AllowOther lets other users than the one who mounts in. They have the rights
 	// of the one who mounts.
 	AllowOther bool
-	// Path replaces $PATH in the search for fusermount3; for tests.
-	Path string
 }
 
 // fsType is what /proc/mounts shows, and what Unmount is willing to unmount.
@@ -55,7 +53,7 @@ func (e *NoWayError) Error() string {
 	for i, r := range e.Reasons {
 		reasons[i] = r.Error()
 	}
-	return fmt.Sprintf("mount on %s: %s. Install fusermount3 (package fuse3) and make sure that /dev/fuse can be opened, mount as root, or use `skeletonkey exec`, which needs neither",
+	return fmt.Sprintf("mount on %s: %s. Install fusermount3 (package fuse3) and make sure that /dev/fuse can be opened, mount as root, or use `skeletonkey exec`, which needs /dev/fuse alone",
 		e.Mountpoint, strings.Join(reasons, "; "))
 }
 
@@ -113,7 +111,8 @@ func (w logWriter) Write(p []byte) (int, error) {
 // already. When no way works the error is a *NoWayError. ctx ends only what Mount does
 // itself. The caller must call Close or Unmount.
 func Mount(ctx context.Context, f *FS, mountpoint string, o MountOptions) (*Mounted, error) {
-	if err := f.open(ctx); err != nil {
+	err := f.open(ctx)
+	if err != nil {
 		return nil, err
 	}
 	m := &Mounted{fs: f, minor: -1, served: make(chan struct{})}
@@ -121,12 +120,10 @@ func Mount(ctx context.Context, f *FS, mountpoint string, o MountOptions) (*Moun
 	if n, err := fmt.Sscanf(mountpoint, "/dev/fd/%d", &fd); n == 1 && err == nil {
 		m.way = "/dev/fd"
 	} else {
-		abs, err := filepath.Abs(mountpoint)
-		if err != nil {
+		if m.mountpoint, err = realDirectory(mountpoint); err != nil {
 			return nil, err
 		}
-		m.mountpoint = abs
-		if fd, m.way, err = f.attach(ctx, abs, o); err != nil {
+		if fd, m.way, err = f.attach(ctx, m.mountpoint, o); err != nil {
 			return nil, err
 		}
 	}
@@ -143,9 +140,6 @@ func Mount(ctx context.Context, f *FS, mountpoint string, o MountOptions) (*Moun
 // attach mounts and returns the descriptor of /dev/fuse that belongs to the mount.
 func (f *FS) attach(ctx context.Context, mountpoint string, o MountOptions) (int, Way, error) {
 	no := &NoWayError{Mountpoint: mountpoint}
-	if err := checkMountpoint(mountpoint); err != nil {
-		return -1, "", err
-	}
 	for _, way := range []Way{Direct, Fusermount} {
 		if o.Way != Auto && o.Way != way {
 			continue
@@ -169,19 +163,23 @@ func (f *FS) attach(ctx context.Context, mountpoint string, o MountOptions) (int
 	return -1, "", no
 }
 
-// checkMountpoint fails early where no way can work.
-func checkMountpoint(mountpoint string) error {
-	var st unix.Stat_t
-	if err := unix.Stat(mountpoint, &st); err != nil {
-		if err == unix.ENOTCONN {
-			return fmt.Errorf("mount on %s: a mount whose program is gone is in the way; run `skeletonkey umount %s`", mountpoint, mountpoint)
+// realDirectory is the mountpoint by the name that the table of mounts has for it. It
+// fails where no way can work.
+func realDirectory(mountpoint string) (string, error) {
+	dir, err := filepath.Abs(mountpoint)
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err == nil {
+		var st os.FileInfo
+		if st, err = os.Stat(dir); err == nil && !st.IsDir() {
+			err = &os.PathError{Op: "mount on", Path: mountpoint, Err: unix.ENOTDIR}
 		}
-		return &os.PathError{Op: "mount on", Path: mountpoint, Err: err}
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return &os.PathError{Op: "mount on", Path: mountpoint, Err: unix.ENOTDIR}
+	if errors.Is(err, unix.ENOTCONN) {
+		return "", fmt.Errorf("mount on %s: a mount whose program is gone is in the way; run `skeletonkey umount %s`", mountpoint, mountpoint)
 	}
-	return nil
+	return dir, err
 }
 
 // mountDirect mounts with mount(2), which takes root, or the root of a namespace.

@@ -100,16 +100,26 @@ func detachFusermount(mountpoint string) error {
 // server too. It returns what Err does, or why the end could not be awaited.
 func (m *Mounted) Unmount(ctx context.Context) error {
 	detached := m.startDetach()
-	select {
-	case <-m.served:
-		return m.finish(ctx)
-	case <-ctx.Done():
+	for waiting := true; waiting; {
+		select {
+		case <-m.served:
+			return m.finish(ctx)
+		case err := <-detached:
+			if err != nil && !m.over() {
+				return errors.Join(err, m.Err())
+			}
+			detached = nil
+		case <-ctx.Done():
+			waiting = false
+		}
 	}
 	m.fs.abort()
 	m.abortConnection()
 	select {
 	case <-m.served:
-		<-detached
+		if detached != nil {
+			<-detached
+		}
 		return m.finish(ctx)
 	case <-time.After(abortTimeout):
 		return errors.Join(m.Err(), fmt.Errorf("umount %s: it is still in use: %w", m.mountpoint, ctx.Err()))
@@ -118,17 +128,13 @@ func (m *Mounted) Unmount(ctx context.Context) error {
 
 // startDetach unmounts behind: what the kernel still has to write goes through a
 // server that may be dead.
-func (m *Mounted) startDetach() <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if m.mountpoint == "" || m.over() {
-			return
-		}
-		if err := detach(m.mountpoint); err != nil {
-			m.fs.log.Error("cannot unmount", "err", err)
-		}
-	}()
+func (m *Mounted) startDetach() <-chan error {
+	done := make(chan error, 1)
+	if m.mountpoint == "" || m.over() {
+		done <- nil
+		return done
+	}
+	go func() { done <- detach(m.mountpoint) }()
 	return done
 }
 

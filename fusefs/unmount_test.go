@@ -69,6 +69,31 @@ func TestUnmountFindsThroughLinks(t *testing.T) {
 	}
 }
 
+// TestMountThroughLink mounts on a directory that is named by a link to it.
+func TestMountThroughLink(t *testing.T) {
+	m := near(t)
+	f, err := New(m.client, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, link := tempMountpoint(t), t.TempDir()+"/link"
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Mount(t.Context(), f, link, MountOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isMounted(t, dir) || again.minor < 0 {
+		t.Errorf("mounted: %v, device %d", isMounted(t, dir), again.minor)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := again.Close(ctx); err != nil || isMounted(t, dir) {
+		t.Errorf("close: %v; mounted: %v", err, isMounted(t, dir))
+	}
+}
+
 // TestNotOurs refuses to unmount what is not a mount of this program.
 func TestNotOurs(t *testing.T) {
 	for _, dir := range []string{"/proc", t.TempDir(), "/nonexistent/dir"} {
