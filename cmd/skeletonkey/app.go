@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -213,7 +214,26 @@ func (a *app) hint(text string) {
 	}
 }
 
-func (a *app) complain(err error) { _, _ = fmt.Fprintf(a.err, "skeletonkey: %v\n", err) }
+// complain prints an error, which may be several, one a line.
+func (a *app) complain(err error) {
+	for line := range strings.Lines(err.Error()) {
+		_, _ = fmt.Fprintf(a.err, "skeletonkey: %s\n", a.printable(a.err, strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// printable is text as it may be shown on f: names of a server must not steer a
+// terminal. What is not a terminal gets the text as it is.
+func (a *app) printable(f *os.File, text string) string {
+	if !terminal(f) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
 
 // failureCode tells by kind what went wrong. That a file of this machine cannot be
 // used is not a matter of the network, although an errno may look like it.

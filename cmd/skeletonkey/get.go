@@ -74,7 +74,7 @@ func (a *app) get(ctx context.Context, server *client.Client, remote, local stri
 	} else {
 		g.file(ctx, remote, filepath.Base(local), st)
 	}
-	return errors.Join(err, group.Wait())
+	return finish(err, g.left, group)
 }
 
 // getter copies from a server into root, and nowhere else, whatever names and
@@ -84,6 +84,22 @@ type getter struct {
 	root     *os.Root
 	group    *errgroup.Group
 	progress *progress
+	left     []error // what was left out; only the walk adds to it
+}
+
+// finish waits for the copies. Of a walk that ended because a copy failed, only
+// the copy's error tells anything.
+func finish(walk error, left []error, group *errgroup.Group) error {
+	first := group.Wait()
+	if first != nil && errors.Is(walk, context.Canceled) {
+		walk = nil
+	}
+	return errors.Join(append(left, walk, first)...)
+}
+
+// leftOut is the error for a file that has no content to copy.
+func leftOut(name string) error {
+	return fmt.Errorf("%s is neither a file, a directory nor a link, and is left out", name)
 }
 
 // directory walks the remote directory and starts a copy of each file.
@@ -107,6 +123,8 @@ func (g *getter) directory(ctx context.Context, remote, local string) error {
 			err = g.link(ctx, from, to)
 		case e.IsRegular():
 			g.file(ctx, from, to, e.Stat)
+		default:
+			g.left = append(g.left, leftOut(from))
 		}
 		if err != nil {
 			return err
@@ -146,7 +164,7 @@ func (g *getter) copyFile(ctx context.Context, remote, local string, st wire.Sta
 		return fmt.Errorf("%s exists and is not a file; remove it first", filepath.Join(g.root.Name(), local))
 	}
 	temp := filepath.Join(filepath.Dir(local), ".get-"+rand.Text())
-	f, err := g.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(st.Mode&0o777)|0o200)
+	f, err := g.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(st.Mode&0o777))
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,9 @@ func (a *app) lsCommand() *cobra.Command {
 			if len(args) > 1 && !asJSON {
 				_, _ = fmt.Fprintf(out, "%s:\n", url)
 			}
+			for i := range infos {
+				infos[i].Name = a.shown(infos[i].Name, asJSON)
+			}
 			return printInfos(out, infos, long, asJSON)
 		})
 		return cmp.Or(err, out.Flush())
@@ -101,6 +104,14 @@ func listing(cmd *cobra.Command, s *servers, url string, all bool) ([]fileInfo, 
 	}
 	slices.SortFunc(infos, func(a, b fileInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return infos, nil
+}
+
+// shown is a name as it is printed; JSON escapes by itself what a terminal minds.
+func (a *app) shown(name string, asJSON bool) string {
+	if asJSON {
+		return name
+	}
+	return a.printable(a.out, name)
 }
 
 func printInfos(out io.Writer, infos []fileInfo, long, asJSON bool) error {

@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"github.com/spf13/cobra"
 
 	"skeletonkey/chirpd/client"
@@ -65,6 +67,12 @@ with servers mounted in a private namespace.`,
 
 // mount serves until it is unmounted, or ctx ends.
 func (a *app) mount(ctx context.Context, m mountFlags, url, mountpoint string) error {
+	if err := notMounted(mountpoint); err != nil {
+		return err
+	}
+	held := make(chan os.Signal, 1) // the first signal lets go of the others, which must not end the writing back
+	signal.Notify(held, stopSignals...)
+	defer signal.Stop(held)
 	s := a.servers(m.connection)
 	defer s.close()
 	server, path, err := s.at(url)
@@ -161,6 +169,28 @@ func (a *app) mountInBackground(ctx context.Context, m mountFlags) error {
 		return exitError{exit.ExitCode(), nil} // it said why itself
 	}
 	return fmt.Errorf("the background process ended before the mount was ready: %w", err)
+}
+
+// notMounted refuses a place where a mount of this program is: a second one would
+// hide it, not replace it. It does not look into a mount, which may be dead.
+func notMounted(mountpoint string) error {
+	place, err := filepath.Abs(mountpoint)
+	if err != nil {
+		return err
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(place)); err == nil {
+		place = filepath.Join(dir, filepath.Base(place))
+	}
+	found, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(place))
+	if err != nil {
+		return err
+	}
+	for _, m := range found {
+		if m.FSType == "fuse.skeletonkey" {
+			return fmt.Errorf("%s is a mount already, of %s; to replace it: skeletonkey umount %s", mountpoint, m.Source, mountpoint)
+		}
+	}
+	return nil
 }
 
 func (a *app) umountCommand() *cobra.Command {

@@ -73,7 +73,7 @@ func (a *app) put(ctx context.Context, server *client.Client, local, remote stri
 	} else {
 		p.file(ctx, local, remote, info)
 	}
-	return errors.Join(err, group.Wait())
+	return finish(err, p.left, group)
 }
 
 // putter copies local files to a server.
@@ -81,6 +81,7 @@ type putter struct {
 	server   *client.Client
 	group    *errgroup.Group
 	progress *progress
+	left     []error // what was left out; only the walk adds to it
 }
 
 func (p *putter) directory(ctx context.Context, local, remote string) error {
@@ -117,7 +118,8 @@ func (p *putter) entry(ctx context.Context, e fs.DirEntry, local, remote string)
 		p.file(ctx, local, remote, info)
 		return nil
 	}
-	return fmt.Errorf("%s is neither a file, a directory nor a link; leave it out", local)
+	p.left = append(p.left, leftOut(local))
+	return nil
 }
 
 // link makes the symbolic link, in place of one that is there.
