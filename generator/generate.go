@@ -25,6 +25,9 @@ func Generate(ctx context.Context, r Request) error {
 	if err := r.Job.Validate(); err != nil {
 		return err
 	}
+	if err := bringKeys(ctx, r.Job); err != nil {
+		return err
+	}
 	if file := r.Job.UserProxy; file != "" {
 		content, err := os.ReadFile(file)
 		if err != nil {

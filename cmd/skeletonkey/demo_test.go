@@ -98,14 +98,7 @@ func checkXML(t *testing.T, file string) {
 }
 
 func TestDemoOnRealRecords(t *testing.T) {
-	shared := os.Getenv("SKELETONKEY_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	data, err := filepath.Abs(filepath.Join(shared, "data/global-temp"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := filepath.Join(sharedDir(), "data/global-temp")
 	records, err := os.Open(filepath.Join(data, "monthly.csv"))
 	if err != nil {
 		t.Skipf("no shared records: %v", err)

@@ -60,6 +60,7 @@ func TestScripts(t *testing.T) {
 func setup(e *testscript.Env) error {
 	e.Setenv("PATH", filepath.Dir(binary)+":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
 	e.Setenv("HOME", e.WorkDir)
+	e.Setenv("SHARED", sharedDir())
 	e.Setenv("TMPDIR", e.Getenv("TMPDIR"))
 	e.Setenv("SKELETONKEY_CACHE", filepath.Join(e.WorkDir, "cache"))
 	e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
@@ -71,11 +72,27 @@ func setup(e *testscript.Env) error {
 	return os.Chmod(e.Getenv("TMPDIR"), 0o1777)
 }
 
+// sharedDir is where data lies that is not part of the project.
+func sharedDir() string {
+	dir := os.Getenv("SKELETONKEY_SHARED")
+	if dir == "" {
+		dir = "../../../shared"
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return dir
+	}
+	return abs
+}
+
 func requirePeers() bool { return os.Getenv("SKELETONKEY_REQUIRE_PEERS") == "1" }
 
 // condition knows [root], and [fuse]: whether /dev/fuse is open to everybody.
 func condition(name string) (bool, error) {
 	switch name {
+	case "shared":
+		_, err := os.Stat(sharedDir())
+		return err == nil, nil
 	case "root":
 		return os.Getuid() == 0, nil
 	case "fuse":

@@ -49,9 +49,10 @@ type Application struct {
 
 // Repository is one CVMFS repository (repoN of the job file).
 type Repository struct {
-	Name    string `json:"name"`
-	Key     string `json:"key,omitempty"`     // URL or path of its public key
-	Options string `json:"options,omitempty"` // as written: url=..., proxies=...
+	Name      string `json:"name"`
+	Key       string `json:"key,omitempty"`        // URL or path of its public key, where the job was written
+	PublicKey string `json:"public_key,omitempty"` // the key itself, PEM; put in when the script is made
+	Options   string `json:"options,omitempty"`    // as written: url=..., proxies=...
 }
 
 // Runtime says where nodes get this program.

@@ -95,7 +95,7 @@ func TestExecFails(t *testing.T) {
 		{n.exec("echo never", ExecMount{Server: n.peer.Addr, Path: "/in/data"}), job.ExitUsage, "/in/data: not a directory"},
 		{n.exec("echo never", ExecMount{Server: n.peer.Addr, Where: "/proc/missing"}), job.ExitNoMount, "/proc"},
 		{with(n.exec("echo never", ExecMount{Server: "127.0.0.1:1"}), func(s *helperSpec) { s.Connect = 200 * time.Millisecond }),
-			job.ExitUnreachable, "refused"},
+			job.ExitUnreachable, "127.0.0.1:1 has not answered"},
 		{with(n.exec("echo never", ExecMount{Server: n.peer.Addr, Path: "/other"}), func(s *helperSpec) {
 			check(t, os.Mkdir(n.peer.Root+"/other", 0o755))
 			s.Ticket, s.Exec.Auth = spec.Ticket, "ticket"

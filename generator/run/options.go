@@ -2,7 +2,6 @@ package run
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -55,9 +54,6 @@ func (o Options) completed() (Options, error) {
 	}
 	if err := o.Job.Validate(); err != nil {
 		return o, err
-	}
-	if len(o.Job.CVMFS) > 0 {
-		return o, fmt.Errorf("the job wants the CVMFS repository %s, which this version of skeletonkey cannot show", o.Job.CVMFS[0].Name)
 	}
 	if o.Env == nil {
 		o.Env = os.Environ()

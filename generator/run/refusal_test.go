@@ -149,7 +149,7 @@ func TestServerAway(t *testing.T) {
 	spec := n.dataJob()
 	spec.Connect = 300 * time.Millisecond
 	n.peer.Stop()
-	n.run(spec, how{}).expectError(t, job.ExitUnreachable, n.peer.Addr, "refused")
+	n.run(spec, how{}).expectError(t, job.ExitUnreachable, n.peer.Addr, "has not answered for 300ms")
 }
 
 // TestUsage: a job that makes no sense is refused.

@@ -128,17 +128,19 @@ func (r *running) processes() []int {
 	return pids
 }
 
-// process returns the one process with this argument.
-func (r *running) process(arg string) int {
+// process waits for the process with this argument, and returns its number.
+func (r *running) process(arg string) (found int) {
 	r.t.Helper()
-	for _, pid := range r.processes() {
-		args, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if slices.Contains(strings.Split(string(args), "\x00"), arg) {
-			return pid
+	eventually(r.t, func() bool {
+		for _, pid := range r.processes() {
+			args, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if slices.Contains(strings.Split(string(args), "\x00"), arg) {
+				found = pid
+			}
 		}
-	}
-	r.t.Fatalf("no process with the argument %s", arg)
-	return 0
+		return found != 0
+	}, func() string { return "no process with the argument " + arg + ":\n" + r.log() })
+	return found
 }
 
 // expect checks the end of a job.

@@ -23,6 +23,8 @@ import (
 // MountConfig says what is served at a place; it is the Config of a private.Mount,
 // and so comes to the serving process by a descriptor.
 type MountConfig struct {
+	// Repository is a CVMFS repository; then all that follows is not used.
+	Repository *RepositoryConfig
 	// Server is HOST:PORT.
 	Server string
 	// Path is the directory of the export that appears.
@@ -86,6 +88,9 @@ func (s *serving) serve(ctx context.Context, log *slog.Logger, m private.Mount) 
 	var c MountConfig
 	if err := json.Unmarshal(m.Config, &c); err != nil {
 		return nil, &Failure{job.ExitInternal, err}
+	}
+	if c.Repository != nil {
+		return serveRepository(ctx, log, m, c.Repository)
 	}
 	methods, err := c.methods()
 	if err != nil {

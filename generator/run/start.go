@@ -104,10 +104,14 @@ func (r *runner) plan(p place, proxy string) (private.Plan, error) {
 	}, nil
 }
 
-// mounts lists what is mounted: each directory of the job by itself, as the ticket
+// mounts lists what is mounted: CVMFS repositories, and each directory of the job by itself, as the ticket
 // opens nothing above it, less those that lie in another one.
 func (r *runner) mounts(p place) ([]private.Mount, error) {
-	var list []private.Mount
+	list, err := r.repositories(p)
+	if err != nil {
+		return nil, err
+	}
+	repositories := len(list)
 	for _, top := range topmost(r.Job.Dirs) {
 		config := MountConfig{
 			Server: r.Job.Server, Path: top.Path,
@@ -121,7 +125,7 @@ func (r *runner) mounts(p place) ([]private.Mount, error) {
 				config.Check = append(config.Check, d.Path)
 				readOnly = readOnly && !d.Write
 			}
-			if list == nil { // once for all
+			if len(list) == repositories { // once for all
 				config.Ask = append(config.Ask, d.Path)
 			}
 		}

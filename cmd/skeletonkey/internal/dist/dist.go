@@ -4,7 +4,8 @@
 // A binary is opened and its sum taken once, and what is served afterwards comes
 // from that descriptor: replacing the file on disk never makes the sums wrong.
 // Nothing outside the published directory is served, whatever its links say, and
-// no name that begins with a dot.
+// no name that begins with a dot, save those that begin with .cvmfs, by which a
+// CVMFS repository is found.
 package dist
 
 import (
@@ -153,7 +154,7 @@ func (h *Handler) sums() string {
 
 func hideDots(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/.") {
+		if strings.Contains(strings.ReplaceAll(r.URL.Path, "/.cvmfs", ""), "/.") {
 			http.NotFound(w, r)
 			return
 		}

@@ -46,6 +46,7 @@ func serve(t *testing.T) (dir, url string) {
 	write(t, filepath.Join(dir, "bin/passwords"), "not a binary")
 	write(t, filepath.Join(dir, "pub/app.tar.gz"), "application")
 	write(t, filepath.Join(dir, "pub/.secret"), "hidden")
+	write(t, filepath.Join(dir, "pub/repo/.cvmfspublished"), "manifest")
 	write(t, filepath.Join(dir, "outside"), "outside")
 	if err := os.Symlink("../outside", filepath.Join(dir, "pub/link")); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,10 @@ func TestDistServesNothingElse(t *testing.T) {
 	if code, body := get(t, url+"/app.tar.gz"); code != 200 || body != "application" {
 		t.Errorf("published file: %d %q", code, body)
 	}
-	for _, path := range []string{"/dist/passwords", "/dist/../outside", "/link", "/.secret", "/../outside", "/dist/..%2fbin%2fpasswords"} {
+	if code, body := get(t, url+"/repo/.cvmfspublished"); code != 200 || body != "manifest" {
+		t.Errorf("a repository's manifest: %d %q", code, body)
+	}
+	for _, path := range []string{"/.cvmfs/../.secret", "/dist/passwords", "/dist/../outside", "/link", "/.secret", "/../outside", "/dist/..%2fbin%2fpasswords"} {
 		if code, body := get(t, url+path); code == 200 || strings.Contains(body, "outside") && code == 200 {
 			t.Errorf("%s: %d %q", path, code, body)
 		}
