@@ -142,7 +142,7 @@ func TestWays(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.Command(exe, p.Addr, "/", dir, string(c.way))
-			cmd.Env = append(os.Environ(), helperEnv+"=mount")
+			cmd.Env = helperEnviron("mount")
 			cmd.Dir = "/"
 			as := &syscall.Credential{Uid: c.user, Gid: c.user}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
@@ -185,7 +185,7 @@ func TestNoWay(t *testing.T) {
 			script := `cp /usr/bin/setpriv "$0/../setpriv.$$"; set -- "$0/../setpriv.$$" "$@"; ` + c.setup +
 				`"$1" --reuid 65534 --clear-groups "$2" "$3" / "$0" ""; code=$?; exec 2>/dev/null; exit $code`
 			cmd := exec.Command("unshare", "-m", "sh", "-c", script, dir, exe, p.Addr)
-			cmd.Env = append(os.Environ(), helperEnv+"=mount")
+			cmd.Env = helperEnviron("mount")
 			out, err := cmd.CombinedOutput()
 			leftover, _ := filepath.Glob(filepath.Dir(dir) + "/setpriv.*")
 			for _, f := range leftover {

@@ -49,8 +49,14 @@ func helper(t testing.TB, name string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), helperEnv+"="+name)
+	cmd.Env = helperEnviron(name)
 	return cmd
+}
+
+// helperEnviron makes the test program a helper; under the race detector it ends without
+// the usual second of waiting for reports.
+func helperEnviron(name string) []string {
+	return append(os.Environ(), helperEnv+"="+name, "GORACE=atexit_sleep_ms=0")
 }
 
 // help runs a helper and fails the test when that does.
