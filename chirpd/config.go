@@ -69,6 +69,8 @@ type Config struct {
 
 	// MaxOpen is how many files a client may have open at a time. Default 1024.
 	MaxOpen int
+	// MaxClients is how many connections there may be in all; 0: no limit.
+	MaxClients int
 	// MaxPerAddress is how many connections one address may have. Default 1024: the
 	// jobs of a whole cluster may come from one address.
 	MaxPerAddress int

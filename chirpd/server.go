@@ -168,11 +168,11 @@ func (s *Server) isStopping() bool {
 	return s.stopping
 }
 
-// admit starts a session for a connection, unless its address has too many.
+// admit starts a session for a connection, unless there are too many.
 func (s *Server) admit(conn net.Conn) {
 	c := newSession(s, conn)
 	s.mu.Lock()
-	full := s.perAddr[c.host] >= s.conf.MaxPerAddress
+	full := s.perAddr[c.host] >= s.conf.MaxPerAddress || s.conf.MaxClients > 0 && len(s.sessions) >= s.conf.MaxClients
 	if !s.stopping && !full {
 		s.perAddr[c.host]++
 		s.sessions[c] = struct{}{}
@@ -188,7 +188,7 @@ func (s *Server) admit(conn net.Conn) {
 	s.mu.Unlock()
 	conn.Close()
 	if full {
-		s.conf.Log.Warn("connection refused: too many from its address", "peer", c.host, "limit", s.conf.MaxPerAddress)
+		s.conf.Log.Warn("connection refused: too many", "peer", c.host, "limit", s.conf.MaxClients, "per address", s.conf.MaxPerAddress)
 	}
 }
 

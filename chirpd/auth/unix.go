@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -72,13 +74,38 @@ func (m unixMethod) answer(challenge string) error {
 type unixVerifier struct {
 	dir  string
 	wait time.Duration
+	name func(uid uint32) string
 }
 
 // UnixVerifier takes the owner of a challenge file in dir as the client's name:
 // the user's name, or the number where it has none. It waits up to wait for the
 // file to appear, for network file systems.
 func UnixVerifier(dir string, wait time.Duration) Verifier {
-	return unixVerifier{filepath.Clean(dir), wait}
+	return unixVerifier{filepath.Clean(dir), wait, UserName}
+}
+
+// UnixVerifierNamed is UnixVerifier with names from elsewhere: name gives that of a user.
+func UnixVerifierNamed(dir string, wait time.Duration, name func(uid uint32) string) Verifier {
+	return unixVerifier{filepath.Clean(dir), wait, name}
+}
+
+// PasswdNames reads a file of the form of /etc/passwd. Who is not in it has the number as
+// name.
+func PasswdNames(file string) (func(uid uint32) string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.SplitN(line, ":", 4); len(f) == 4 && f[0] != "" && names[f[2]] == "" {
+			names[f[2]] = f[0]
+		}
+	}
+	return func(uid uint32) string {
+		id := strconv.FormatUint(uint64(uid), 10)
+		return cmp.Or(names[id], id)
+	}, nil
 }
 
 func (unixVerifier) Name() string { return "unix" }
@@ -106,7 +133,7 @@ func (v unixVerifier) Verify(ctx context.Context, s *Stream, _ net.Addr) (string
 	if err := checkAnswer(info); err != nil {
 		return "", s.refuse("%s: %v", challenge, err)
 	}
-	return UserName(info.Sys().(*syscall.Stat_t).Uid), s.send("yes")
+	return v.name(info.Sys().(*syscall.Stat_t).Uid), s.send("yes")
 }
 
 // await looks for the file until it is there or the wait is over.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 
 	"skeletonkey/generator/run"
 )
@@ -18,5 +19,8 @@ func mainExit() int {
 	ctx, stop := untilSignal()
 	defer stop()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, stop: stop}
+	if filepath.Base(os.Args[0]) == chirpServerName {
+		return a.chirpServer(ctx, os.Args)
+	}
 	return a.execute(ctx, os.Args[1:])
 }

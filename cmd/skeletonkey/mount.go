@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -50,7 +49,7 @@ with servers mounted in a private namespace.`,
   skeletonkey umount ~/data`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if m.daemon {
-				return a.mountInBackground(cmd.Context(), m)
+				return a.mountInBackground(cmd.Context())
 			}
 			return a.mount(cmd.Context(), m, args[0], args[1])
 		},
@@ -93,7 +92,7 @@ func (a *app) mount(ctx context.Context, m mountFlags, url, mountpoint string) e
 	if err != nil {
 		return err
 	}
-	if err := m.tellReady(); err != nil {
+	if err := tellReady(m.readyFD); err != nil {
 		return errors.Join(err, mounted.Unmount(ctx))
 	}
 	if err := a.untilUnmounted(ctx, mounted); err != nil {
@@ -120,55 +119,9 @@ func (a *app) untilUnmounted(ctx context.Context, mounted *fusefs.Mounted) error
 	return errors.Join(err, <-gone)
 }
 
-// tellReady tells the process that waits for the mount, and lets go of its
-// standard error.
-func (m mountFlags) tellReady() error {
-	if m.readyFD < 0 {
-		return nil
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	if err := syscall.Dup3(int(null.Fd()), 2, 0); err != nil {
-		return err
-	}
-	ready := os.NewFile(uintptr(m.readyFD), "ready")
-	_, err = ready.WriteString(readyWord)
-	return errors.Join(err, ready.Close())
-}
-
-const readyWord = "ready"
-
-// mountInBackground runs this same command line without --daemon in a session of
-// its own, and returns when that has said that it is ready, or has failed.
-func (a *app) mountInBackground(ctx context.Context, m mountFlags) error {
-	reading, writing, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer reading.Close()
-	args := append(os.Args[1:], "--daemon=false", "--ready-fd=3")
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Stderr, cmd.ExtraFiles = a.err, []*os.File{writing}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
-	_ = writing.Close()
-	if err != nil {
-		return err
-	}
-	unhook := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
-	defer unhook()
-	if said, err := io.ReadAll(reading); err == nil && string(said) == readyWord {
-		return cmd.Process.Release()
-	}
-	err = cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return exitError{exit.ExitCode(), nil} // it said why itself
-	}
-	return fmt.Errorf("the background process ended before the mount was ready: %w", err)
+// mountInBackground runs this same command line without --daemon.
+func (a *app) mountInBackground(ctx context.Context) error {
+	return a.inBackground(ctx, "mount", append(slices.Clone(os.Args), "--daemon=false", "--ready-fd=3"))
 }
 
 // notMounted refuses a place where a mount of this program is: a second one would

@@ -2,19 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/adrg/xdg"
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -36,16 +31,26 @@ const unixWait = 5 * time.Second
 // serveOptions is what the flags of serve say.
 type serveOptions struct {
 	root, listen, dist, publish string
+	exports                     []string // /NAME=DIR or /NAME=DIR:ro, instead of root
 	state, auth, challengeDir   string
 	defaultACL, portFile        string
 	inherit, readOnly           bool
-	ready                       func(chirp, web net.Addr) // told when both listen; may be nil
+
+	passwd, superuser, groupURL string
+	user                        string // to become when started as root
+	unixWait, idle, stalled     time.Duration
+	groupCache                  time.Duration
+	rootQuota, freeSpace        size
+	maxClients                  int
+	catalog                     chirpd.Catalog
+
+	ready func(chirp, web net.Addr) // told when both listen; may be nil
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
-		Use: "serve --root DIR", Short: "Export a directory over the Chirp protocol", Args: cobra.NoArgs,
+		Use: "serve --root DIR | --export /NAME=DIR...", Short: "Export a directory over the Chirp protocol", Args: cobra.NoArgs,
 		Long: `Serve exports one directory to clients of the Chirp protocol: the commands of
 this program, its mounts, and the Chirp tools of cctools. It needs no rights
 beyond those of the user who starts it, and it runs until it is told to stop.
@@ -55,17 +60,23 @@ Who may do what is said by ACLs: the file .__acl of a directory, changed by
 the server and the owner of the exported directory, and nothing to anybody else;
 nothing is written into the data until someone sets an ACL.
 
+With --export, several directories are shown under one root, each confined on
+its own. Called as chirp_server (by a link), this program takes that server's
+options.
+
 With --dist it also serves over HTTP what nodes fetch: /dist/ holds this program
 and its checksums, and what lies in the directory given by --publish is at /.
 
-The server advertises itself nowhere.`,
+The server announces itself nowhere unless --catalog says so.`,
 		Example: `  skeletonkey serve --root /data
   skeletonkey serve --root /data --listen :9094 --dist :9095 --publish ~/software
-  skeletonkey serve --root /data --listen 127.0.0.1:0 --port-file /tmp/port`,
+  skeletonkey serve --root /data --listen 127.0.0.1:0 --port-file /tmp/port
+  skeletonkey serve --export /data=/srv/data:ro --export /scratch=/srv/scratch`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.root, "root", "r", "", "the `directory` to export (required)")
+	f.StringVarP(&o.root, "root", "r", "", "the `directory` to export")
+	f.StringArrayVar(&o.exports, "export", nil, "`/NAME=DIR[:ro]` to export under a root of several; may be repeated")
 	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(wire.DefaultPort), "`ADDRESS:PORT` to serve on; port 0 takes a free one")
 	f.StringVar(&o.dist, "dist", "", "`ADDRESS:PORT` on which nodes fetch this program over HTTP")
 	f.StringVar(&o.publish, "publish", "", "a `directory` of more files to serve on the --dist address")
@@ -76,7 +87,8 @@ The server advertises itself nowhere.`,
 	f.StringVarP(&o.portFile, "port-file", "Z", "", "write the port number to this `file` when ready")
 	f.BoolVar(&o.readOnly, "read-only", false, "refuse every change")
 	f.StringVar(&o.challengeDir, "challenge-dir", auth.DefaultChallengeDir, "`directory` of unix challenges, shared with the clients")
-	_ = cmd.MarkFlagRequired("root") // fails only for a flag that does not exist
+	o.limitFlags(f)
+	o.nameFlags(f)
 	return cmd
 }
 
@@ -86,25 +98,35 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	ln, err := listen(o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer ln.Close()
+	if o.user != "" { // who may not be able to write it; connections wait
+		if err := writePort(o.portFile, ln); err != nil {
+			return err
+		}
+	}
+	if err := become(o.user, config.StateDir); err != nil {
+		return err
+	}
 	server, err := chirpd.New(config)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	ln, err := net.Listen("tcp", o.listen)
-	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	defer ln.Close()
 	web, err := a.startDist(o)
 	if err != nil {
 		return err
 	}
 	defer web.close()
-	if err := writePort(o.portFile, ln); err != nil {
-		return err
+	if o.user == "" {
+		if err := writePort(o.portFile, ln); err != nil {
+			return err
+		}
 	}
-	a.log.Info("serving", "root", o.root, "address", ln.Addr().String(), "auth", o.auth, "dist", web.address())
+	a.log.Info("serving", "root", o.shown(), "address", ln.Addr().String(), "auth", o.auth, "dist", web.address())
 	if o.ready != nil {
 		o.ready(ln.Addr(), web.addr())
 	}
@@ -123,47 +145,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	}
 	a.log.Info("stopped", "address", ln.Addr().String())
 	return err
-}
-
-func (a *app) serverConfig(o serveOptions) (c chirpd.Config, err error) {
-	c = chirpd.Config{Root: o.root, ReadOnly: o.readOnly, InheritDefaultACL: o.inherit, Log: a.log}
-	if o.defaultACL != "" {
-		text, err := os.ReadFile(o.defaultACL)
-		if err != nil {
-			return c, fmt.Errorf("--default-acl: %w", err)
-		}
-		c.DefaultACL = string(text)
-	}
-	for name := range strings.SplitSeq(o.auth, ",") {
-		switch strings.TrimSpace(name) {
-		case "unix":
-			c.Verifiers = append(c.Verifiers, auth.UnixVerifier(o.challengeDir, unixWait))
-		case "hostname":
-			c.Verifiers = append(c.Verifiers, auth.HostnameVerifier(net.DefaultResolver))
-		case "address":
-			c.Verifiers = append(c.Verifiers, auth.AddressVerifier())
-		case "ticket":
-			c.Tickets = true
-		default:
-			return c, usageError{fmt.Errorf("--auth: %q is not one of unix, ticket, hostname, address", name)}
-		}
-	}
-	if c.StateDir = o.state; c.StateDir == "" {
-		c.StateDir, err = defaultState(o.root)
-	}
-	return c, err
-}
-
-// defaultState is a place of its own for each exported directory, so that two
-// servers of one user never share tickets.
-func defaultState(root string) (string, error) {
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(abs))
-	name := filepath.Base(abs) + "-" + hex.EncodeToString(sum[:6])
-	return filepath.Join(xdg.StateHome, "skeletonkey", "serve", name), nil
 }
 
 func writePort(file string, ln net.Listener) error {
