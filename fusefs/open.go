@@ -3,6 +3,7 @@ package fusefs
 import (
 	"context"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -124,7 +125,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	o := n.fs.begin(ctx)
 	defer o.end()
 	fresh := true
-	asked := now()
+	asked := time.Now()
 	file, err := n.create(o, name, openFlags(flags)|wire.OpenCreate|wire.OpenExclude, mode)
 	if errnoFor(err) == syscall.EEXIST && flags&syscall.O_EXCL == 0 {
 		fresh = false

@@ -11,8 +11,6 @@ import (
 
 var _ fs.NodeSetattrer = (*node)(nil)
 
-func now() time.Time { return time.Now() }
-
 // Setattr sets size, permissions and times. The owner can be set to what it is
 // shown as only. The answer is what the server says afterwards, so that it stays the
 // same when it is asked again: times are whole seconds there, and those of a link are

@@ -127,14 +127,6 @@ func (d *Directory[V]) Change(names ...string) {
 	}
 }
 
-// Forget drops the newest listing.
-func (d *Directory[V]) Forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.newest = nil
-	d.prune()
-}
-
 // Lookup answers from the newest listing while it is believed. l is that listing,
 // unless the answer is Unknown.
 func (d *Directory[V]) Lookup(name string) (v V, l *Listing[V], a Answer) {

@@ -96,10 +96,6 @@ func TestDirectoryChanges(t *testing.T) {
 	if _, ok := d.Fresh(); ok {
 		t.Error("a listing is fresh though a name changed while it was on its way")
 	}
-	d.Forget()
-	if d.changed != nil {
-		t.Error("changes are kept that nobody can ask for")
-	}
 }
 
 // TestOlderListingLate checks that a listing which was asked for first and comes last
@@ -114,6 +110,22 @@ func TestOlderListingLate(t *testing.T) {
 		d.Finish(first, entries("y"), time.Hour)
 		if d.has("x") != Present || d.has("y") != Absent {
 			t.Error("an older listing replaced a newer one")
+		}
+	})
+}
+
+// TestChangesAreForgotten checks that changes are not remembered when no listing is left
+// that they would concern.
+func TestChangesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d Directory[int]
+		d.Finish(d.Begin(), entries("a"), time.Second)
+		d.End()
+		d.Change("a")
+		time.Sleep(2 * time.Second)
+		d.Change("b")
+		if d.changed != nil || d.newest != nil {
+			t.Error("changes are kept that nobody can ask for")
 		}
 	})
 }
