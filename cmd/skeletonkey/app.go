@@ -45,7 +45,7 @@ Do it:
   skeletonkey generate -c job.ini -o job.sh
   sh job.sh                                  # here, or on any node
 
-Every flag may also be set in the environment: --log-level is
+Every flag that is given once may be set in the environment too: --log-level is
 SKELETONKEY_LOG_LEVEL. A URL of a file is chirp://HOST:PORT/PATH or
 /chirp/HOST:PORT/PATH; the port is 9094 unless given.`
 
