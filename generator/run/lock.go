@@ -52,14 +52,10 @@ func makeLocked(dir string) (*os.File, error) {
 		return nil, err
 	}
 	err = tryLock(lock)
-	var st unix.Stat_t
-	if err == nil {
-		err = unix.Fstat(int(lock.Fd()), &st)
-	}
 	if errors.Is(err, errNoLocks) { // then nobody sweeps here
 		return lock, nil
 	}
-	if errors.Is(err, errLive) || err == nil && st.Nlink == 0 {
+	if errors.Is(err, errLive) || err == nil && !isAt(lock, filepath.Join(dir, lockName())) {
 		err = errSwept
 	}
 	if err != nil {
@@ -67,6 +63,13 @@ func makeLocked(dir string) (*os.File, error) {
 		return nil, err
 	}
 	return lock, nil
+}
+
+// isAt says whether an open file is the one of that name.
+func isAt(f *os.File, name string) bool {
+	st, err1 := f.Stat()
+	at, err2 := os.Lstat(name)
+	return err1 == nil && err2 == nil && os.SameFile(st, at)
 }
 
 // tryLock locks a file; errLive when another process has it locked.
@@ -88,12 +91,11 @@ func tryLock(f *os.File) error {
 }
 
 // removeScratch removes a scratch directory, the lock last, so that what an
-// interrupted removal leaves can be swept. lock, if not nil, is closed before that:
-// on NFS an open file cannot quite be removed. A directory that is gone is no error.
+// interrupted removal leaves can be swept. lock is held, or nil; it is closed when its
+// name is gone, as on NFS an open file cannot quite be removed. A directory that is
+// gone is no error.
 func removeScratch(dir string, lock *os.File) error {
-	if lock != nil {
-		defer lock.Close() // a second time does no harm
-	}
+	defer lock.Close() // of nil, or a second time, does no harm
 	names, err := readNames(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -107,9 +109,10 @@ func removeScratch(dir string, lock *os.File) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if lock != nil {
-		lock.Close()
+	if err := os.Remove(filepath.Join(dir, lockName())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
+	lock.Close()
 	err = installer.RemoveTree(dir)
 	if errors.Is(err, fs.ErrNotExist) { // somebody who sweeps was faster
 		return nil
