@@ -62,9 +62,9 @@
 //
 // Servers are used in the order given, proxies by groups: inside a group each path has
 // its proxy, chosen by a hash, and so all have the same share. What does not answer,
-// breaks off, is silent for the timeout (5 s with a proxy, 10 s without), or answers
-// with an error is passed over and tried last for two minutes; all ways are tried three
-// times, with pauses, before a request fails. An object that one server does not have
+// breaks off, sends less than 1 KiB/s for the timeout (5 s with a proxy, 10 s without),
+// or answers with an error is passed over and tried last for two minutes; all ways are
+// tried three times, with pauses, before a request fails. An object that one server does not have
 // is asked for at the next. The environment (http_proxy) has no say.
 //
 // # The file system

@@ -65,6 +65,9 @@ func (s *store) reset(f *os.File, tmp string, o object) (*os.File, error) {
 		f.Close()
 		return nil, nil
 	}
+	if st, err := f.Stat(); err == nil && st.Size() == 0 {
+		return f, nil
+	}
 	if err := f.Truncate(0); err != nil {
 		f.Close()
 		return nil, err

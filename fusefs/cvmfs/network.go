@@ -213,18 +213,31 @@ func answered(r route, resp *http.Response) error {
 	return f
 }
 
-// body is an answer's body. It remembers what broke it off.
+// body is an answer's body. It remembers what broke it off, and is too slow when
+// waiting for less than lowSpeed has taken as long as a silence may.
 type body struct {
 	r     io.Reader
 	n     *network
 	watch *watchdog
 	err   error
+
+	waited time.Duration // for the bytes in got
+	got    int
 }
 
+// lowSpeed is what a transfer must bring, in bytes per second.
+const lowSpeed = 1 << 10
+
 func (b *body) Read(p []byte) (int, error) {
-	b.watch.timer.Reset(b.watch.limit) // it runs only while we wait for the other end
+	b.watch.timer.Reset(b.watch.limit - b.waited) // it runs only while we wait for the other end
+	begin := time.Now()
 	n, err := b.r.Read(p)
 	b.watch.timer.Stop()
+	b.waited += time.Since(begin)
+	b.got += n
+	if float64(b.got) >= b.watch.limit.Seconds()*lowSpeed {
+		b.waited, b.got = 0, 0
+	}
 	b.n.sent.Add(int64(n))
 	if err != nil && err != io.EOF {
 		b.err = err
@@ -232,7 +245,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watchdog cancels a request that has been silent for too long.
+// watchdog cancels a request that has been silent or slow for too long.
 type watchdog struct {
 	timer  *time.Timer
 	limit  time.Duration
@@ -258,7 +271,7 @@ func (w *watchdog) stop() {
 // explain says what happened when it was the watchdog.
 func (w *watchdog) explain(err error) error {
 	if w.barked.Load() {
-		return fmt.Errorf("nothing was heard for %s", w.limit)
+		return fmt.Errorf("less than %d bytes/s came for %s", lowSpeed, w.limit)
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
