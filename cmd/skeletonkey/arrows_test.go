@@ -33,6 +33,7 @@ var arrows = map[string][]string{
 		"fusefs", "fusefs/private", "fusefs/cvmfs"},
 	"installer":                     {},
 	"examples/climate":              {},
+	"examples/installed":            {},
 	"cmd/skeletonkey/internal/dist": {},
 	"cmd/skeletonkey":               {"*"},
 }

@@ -78,6 +78,9 @@ func loadJob(file string) (*job.Job, error) {
 }
 
 func (a *app) generate(ctx context.Context, s *servers, j *job.Job, output string) error {
+	if err := a.findRelease(ctx, &j.Application); err != nil {
+		return err
+	}
 	if err := generator.FindRuntime(ctx, &j.Runtime); err != nil {
 		return err
 	}

@@ -42,8 +42,10 @@ func (d Dir) Rights() string {
 // where a relative Location counts.
 type Application struct {
 	Script    string   `json:"script"`
-	Location  string   `json:"location,omitempty"` // archive to unpack: URL or path; empty: none
-	SHA256    string   `json:"sha256,omitempty"`   // of the archive, 64 lower-case hex digits; empty: not checked
+	Location  string   `json:"location,omitempty"`   // archive to unpack: URL or path; empty: none
+	SHA256    string   `json:"sha256,omitempty"`     // of the archive, 64 lower-case hex digits; empty: not checked
+	Version   string   `json:"version,omitempty"`    // as asked for, see Release; as found, once SHA256 is known
+	PublicKey string   `json:"public_key,omitempty"` // that signed the releases: a minisign key, or a file where the job is written
 	Arguments []string `json:"arguments,omitempty"`
 }
 

@@ -147,6 +147,7 @@ func (b *builder) finish(t table, headings []heading) {
 	if line := b.given[t.key("Application", "sha256")]; line > 0 && b.given[t.key("Application", "location")] == 0 {
 		b.faults.add(line, "\"sha256\" in [Application] without \"location\": there is nothing to check")
 	}
+	b.finishVersion(t)
 	b.finishRepos()
 	b.finishDirs()
 	b.finishServer(headings, b.given[t.key("Server", "location")] > 0)

@@ -83,8 +83,8 @@ func (a *Application) check() error {
 			return fmt.Errorf("argument %q holds a NUL", arg)
 		}
 	}
-	if a.SHA256 == "" {
-		return nil
+	if err := a.checkRelease(); err != nil || a.SHA256 == "" {
+		return err
 	}
 	return checkSum(a.SHA256)
 }
