@@ -59,7 +59,7 @@ func intoDirectory(ctx context.Context, c *client.Client, target, written, name 
 	switch {
 	case err == nil && st.IsDir():
 		return path.Join(target, name), nil
-	case errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(written, "/"):
+	case strings.HasSuffix(written, "/") && (err == nil || errors.Is(err, fs.ErrNotExist)):
 		return "", fmt.Errorf("%s is not a directory", written)
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		return target, nil

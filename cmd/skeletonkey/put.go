@@ -40,6 +40,9 @@ the file goes into it. Other clients see the old file until the new one is whole
 			return err
 		}
 		if args[0] == "-" {
+			if st, err := server.Stat(cmd.Context(), remote); err == nil && st.IsDir() {
+				return usageError{fmt.Errorf("%s is a directory; standard input has no name, so give one in it", args[1])}
+			}
 			in, err := untilDone(cmd.Context(), a.in)
 			if err != nil {
 				return err
