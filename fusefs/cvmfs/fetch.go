@@ -127,7 +127,7 @@ func (f *fetcher) fly(fl *flight, w want) error {
 		return f.ctx.Err()
 	}
 	err := f.bring(w)
-	if full(err) && f.store.evict(func(total int64) int64 { return total / 2 }) > 0 {
+	if full(err) && f.store.evict(func(total int64) int64 { return total / 2 }) {
 		err = f.bring(w)
 	}
 	return err

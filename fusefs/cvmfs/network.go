@@ -20,7 +20,8 @@ import (
 const (
 	// rounds is how often all ways are tried before a request fails.
 	rounds = 3
-	// maxConns bounds the connections to one server or proxy.
+	// maxConns bounds the requests under way, and so the connections. Waiting for a turn
+	// must not look like waiting for a server.
 	maxConns = 64
 	// defaultTimeout and defaultTimeoutDirect are those of CernVM-FS.
 	defaultTimeout       = 5 * time.Second
@@ -32,6 +33,7 @@ const (
 type network struct {
 	client         *http.Client
 	routes         *routes
+	turns          chan struct{} // one for each request under way
 	timeout        time.Duration // with a proxy
 	timeoutDirect  time.Duration
 	log            *slog.Logger
@@ -42,6 +44,7 @@ type network struct {
 func newNetwork(servers []string, proxies [][]string, o Options, log *slog.Logger) *network {
 	n := &network{
 		routes:        newRoutes(servers, proxies),
+		turns:         make(chan struct{}, maxConns),
 		timeout:       cmp.Or(o.Timeout, defaultTimeout),
 		timeoutDirect: cmp.Or(o.TimeoutDirect, defaultTimeoutDirect),
 		log:           log,
@@ -53,7 +56,6 @@ func newNetwork(servers []string, proxies [][]string, o Options, log *slog.Logge
 			DialContext:         dialer.DialContext,
 			ForceAttemptHTTP2:   true,
 			DisableCompression:  true, // what comes must be what was hashed
-			MaxConnsPerHost:     maxConns,
 			MaxIdleConnsPerHost: maxConns,
 			IdleConnTimeout:     90 * time.Second,
 			TLSHandshakeTimeout: 10 * time.Second,
@@ -165,6 +167,12 @@ func (f *fault) Unwrap() error { return f.err }
 
 // try makes one request.
 func (n *network) try(ctx context.Context, r route, path string, fresh bool, consume func(io.Reader) error) error {
+	select {
+	case n.turns <- struct{}{}:
+		defer func() { <-n.turns }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	limit := n.timeoutDirect
 	if r.proxy != nil {
 		limit = n.timeout

@@ -332,3 +332,29 @@ func TestCacheDirectory(t *testing.T) {
 		t.Error("the other one was made too")
 	}
 }
+
+// TestWaitForTurn: waiting for one's turn is no failure of the server, however long it
+// takes.
+func TestWaitForTurn(t *testing.T) {
+	t.Parallel()
+	s := newAnswering(t, sends("x"))
+	const limit = time.Second
+	n := newTestNetwork(t, []string{s.URL}, nil, limit)
+	for range cap(n.turns) {
+		n.turns <- struct{}{}
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := fetchText(n, "x")
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("it did not wait: %v", err)
+	case <-time.After(limit + limit/4):
+		<-n.turns
+		if err := <-done; err != nil || s.count.Load() != 1 {
+			t.Errorf("after %d requests: %v", s.count.Load(), err)
+		}
+	}
+}

@@ -66,19 +66,20 @@ type cached struct {
 }
 
 // evict removes the objects that were not used for longest until no more bytes are
-// left than keep says, which is told how many there are. It returns how many went.
-// One process does it at a time. Files that are open stay readable for those who have
-// them open.
-func (s *store) evict(keep func(total int64) int64) (gone int64) {
+// left than keep says, which is told how many there are. It reports whether there is
+// more room now. One process does it at a time; the others wait for it. Files that are
+// open stay readable for those who have them open.
+func (s *store) evict(keep func(total int64) int64) bool {
 	lock, err := s.place.open("evict.lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return 0
+		return false
 	}
 	defer lock.Close()
 	if held, err := tryLock(lock); err != nil || !held {
-		return 0
+		return err == nil && unix.Flock(int(lock.Fd()), unix.LOCK_EX) == nil
 	}
 	files, total := s.files()
+	gone := int64(0)
 	slices.SortFunc(files, func(a, b cached) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) })
 	for _, f := range files {
 		if total-gone <= keep(total) {
@@ -90,7 +91,7 @@ func (s *store) evict(keep func(total int64) int64) (gone int64) {
 	}
 	_, _ = s.count(func(int64) int64 { return total - gone })
 	s.log.Info("cvmfs: the cache was over its quota", "removed", gone, "left", total-gone)
-	return gone
+	return gone > 0
 }
 
 // files lists all objects.
