@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -65,10 +63,11 @@ func (a *app) exec(cmd *cobra.Command, e execFlags, argv []string) error {
 		o.Tickets = append(o.Tickets, t)
 	}
 	o.Auth = e.execAuth(mounts, o.Tickets)
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, run.Signals()...)
-	defer signal.Stop(signals)
-	a.stop() // from here on signals are the command's
+	signals, release, err := a.takeSignals(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
 	o.Signals = signals
 	return exitWith(run.Exec(withoutSignals(cmd), o))
 }

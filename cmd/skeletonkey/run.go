@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 
 	"github.com/spf13/cobra"
 
@@ -54,10 +53,11 @@ func (a *app) run(cmd *cobra.Command, r runFlags, args []string) error {
 	o.Args, o.PreserveDir = args, r.preserve
 	o.Log = a.quietLog(r.debug)
 	o.Stdin, o.Stdout, o.Stderr = a.in, a.out, a.err
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, run.Signals()...)
-	defer signal.Stop(signals)
-	a.stop() // from here on signals are the job's
+	signals, release, err := a.takeSignals(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
 	o.Signals = signals
 	code, err := run.Run(withoutSignals(cmd), o)
 	return exitWith(code, err)

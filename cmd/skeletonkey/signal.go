@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skeletonkey/generator/job"
+	"skeletonkey/generator/run"
 )
 
 // stopSignals tell the program to stop in order.
@@ -43,6 +44,19 @@ func untilSignal() (ctx context.Context, stop func()) {
 		signal.Stop(came)
 		cancel(nil)
 	}
+}
+
+// takeSignals hands the signals over to what a command runs. One that came before
+// is an error: nobody would hear of it any more.
+func (a *app) takeSignals(ctx context.Context) (signals <-chan os.Signal, release func(), err error) {
+	taken := make(chan os.Signal, 16)
+	signal.Notify(taken, run.Signals()...)
+	if err := ctx.Err(); err != nil {
+		signal.Stop(taken)
+		return nil, nil, err
+	}
+	a.stop()
+	return taken, func() { signal.Stop(taken) }, nil
 }
 
 // stoppedBySignal gives a failure that came of a signal the exit code of a program
