@@ -70,6 +70,10 @@ type found struct {
 
 // find runs do on what path leads to, there or not, whatever the client's rights.
 func (s *session) find(path string, follow bool, do func(*found) error) error {
+	path = wire.CleanPath(path)
+	if done, err := s.findNear(path, follow, do); done {
+		return err
+	}
 	return s.srv.do(path, follow, func(a *place) error {
 		f := found{place: a}
 		f.info, f.missing = a.Stat()
@@ -84,11 +88,16 @@ func (s *session) find(path string, follow bool, do func(*found) error) error {
 			defer inside.Close()
 			f.place = inside
 		}
-		var err error
-		if f.rights, err = s.rights(f.place); err != nil {
+		list, _, err := f.ex.acls.in(f.At)
+		if err != nil {
 			return err
 		}
-		return do(&f)
+		f.rights = s.rightsBy(list, f.place)
+		err = do(&f)
+		if f.place == a && err == nil {
+			s.keepNear(path, a, list)
+		}
+		return err
 	})
 }
 

@@ -59,5 +59,6 @@
 // request's data, and writes the error's code if the handler gave an error. A
 // handler goes through one of the checks in check.go to reach a file. Replies are
 // collected and flushed just before a read that could block, so that pipelined
-// requests get their replies together; large data leaves by sendfile.
+// requests get their replies together; large data leaves by sendfile. Looks at files of
+// one directory that were read together share its descriptor and ACL (near.go).
 package chirpd

@@ -33,6 +33,7 @@ func (d *deadline) due() (time.Time, bool) {
 // Read is the only place that reads from the connection. All replies are sent before
 // it, as the client may wait for them before it sends more.
 func (s *session) Read(p []byte) (int, error) {
+	s.dropNear()
 	if err := s.out.flush(); err != nil {
 		return 0, err
 	}

@@ -29,6 +29,8 @@ type output struct {
 	buf   []byte
 	err   error
 	sent  int64 // bytes
+	// flushes counts how often something was sent.
+	flushes int
 }
 
 // room makes sure that n more bytes, at most outputBuffer, fit into buf.
@@ -85,6 +87,7 @@ func digits(n int) int {
 // flush sends what was collected.
 func (o *output) flush() error {
 	if len(o.buf) > 0 {
+		o.flushes++
 		if o.arm(); o.err == nil {
 			var n int
 			n, o.err = o.conn.Write(o.buf)

@@ -48,6 +48,7 @@ func (o *output) sendfile(raw syscall.RawConn, f *confine.File, offset, n int64)
 
 // flushMore is flush for data that more follows at once.
 func (o *output) flushMore(raw syscall.RawConn) error {
+	o.flushes++
 	for len(o.buf) > 0 && o.err == nil {
 		var k int
 		o.err = o.whenReady(raw, func(fd int) (err error) {

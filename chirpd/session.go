@@ -40,6 +40,8 @@ type session struct {
 	who     string // the subject whose rights the client has: a ticket's owner
 	lent    []lent // by the client's ticket and those by which it was made; all count
 	files   fileTable
+	near    near
+	looking bool // the request is one of those that near may stay for
 
 	body     int64                                    // bytes of the request's data that have not been read yet
 	replied  bool                                     // the request's reply has begun
@@ -121,6 +123,7 @@ func (s *session) run() {
 	defer s.conn.Close()
 	defer s.out.release()
 	defer s.files.closeAll()
+	defer s.dropNear()
 	err := s.guarded(s.serve)
 	s.tally()
 	s.log.Info("connection ended", "seconds", time.Since(began).Seconds(), "requests", s.requests, "refused", s.refused,
@@ -221,6 +224,9 @@ func (s *session) request(line []byte) error {
 	}
 	if r, ok := req.(wire.WithData); ok {
 		s.body = r.DataLength()
+	}
+	if s.looking = keepsNear(req); !s.looking {
+		s.dropNear()
 	}
 	err = s.checkTicket()
 	if err == nil {

@@ -81,11 +81,8 @@ func (a *At) Enter() (*At, error) {
 // Child gives an At for a name in the directory that a, from Enter, is inside of. The
 // caller closes both. A name that is none, or private, is EINVAL.
 func (a *At) Child(name string) (*At, error) {
-	if a.name != "." || name == "" || name == "." || name == ".." || IsPrivate(name) || strings.ContainsAny(name, "/\x00") {
-		return nil, a.fail("child", unix.EINVAL)
-	}
-	if a.fd < 0 {
-		return nil, a.fail("child", unix.EBADF)
+	if err := a.childName(name); err != nil {
+		return nil, a.fail("child", err)
 	}
 	a.root.refs.Add(1) // never from zero: a has one
 	if a.fd == a.root.fd {
@@ -97,6 +94,34 @@ func (a *At) Child(name string) (*At, error) {
 		return nil, a.fail("child", err)
 	}
 	return &At{root: a.root, fd: fd, dir: a.dir, name: name}, nil
+}
+
+// Lend is Child without a descriptor of its own: the At that it gives is used only
+// while a is open, and need not be closed.
+func (a *At) Lend(name string) (*At, error) {
+	if err := a.childName(name); err != nil {
+		return nil, a.fail("child", err)
+	}
+	return &At{root: a.root, fd: a.fd, dir: a.dir, name: name, lent: true}, nil
+}
+
+// Retain gives an At for the containing directory, with the name ".", which takes over
+// a's descriptor: it is open when a is closed, and a is used only while it is open. The
+// caller closes it.
+func (a *At) Retain() *At {
+	kept := &At{root: a.root, fd: a.fd, dir: a.dir, name: ".", lent: a.lent}
+	a.lent = true
+	return kept
+}
+
+func (a *At) childName(name string) error {
+	switch {
+	case a.name != ".", name == "", name == ".", name == "..", IsPrivate(name), strings.ContainsAny(name, "/\x00"):
+		return unix.EINVAL
+	case a.fd < 0:
+		return unix.EBADF
+	}
+	return nil
 }
 
 // Nearest finds the closest directory above the containing one, up to the root, that
