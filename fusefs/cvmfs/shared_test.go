@@ -36,7 +36,7 @@ func (p *published) start(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// tree is what clients of processes of their own read.
+// tree200 is what clients of processes of their own read.
 func tree200() map[string]cvmfstest.File {
 	files := make(map[string]cvmfstest.File)
 	for i := range 200 {

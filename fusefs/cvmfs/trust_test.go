@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,106 +62,124 @@ func forged(change func([]byte) []byte) func([]byte) []byte {
 	}
 }
 
-// TestRefused: what somebody between us and the publisher, or a server, may change.
-func TestRefused(t *testing.T) {
-	day := time.Now().Add(24 * time.Hour)
-	other, err := cvmfstest.NewKeys()
+// attack is what somebody between us and the publisher, or a server, may do.
+type attack struct {
+	do   func(t *testing.T, p *published) error
+	is   error // how it is refused
+	says string
+}
+
+// otherKeys are those of somebody else.
+var otherKeys = sync.OnceValue(func() *cvmfstest.Keys {
+	k, err := cvmfstest.NewKeys()
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	cases := map[string]struct {
-		attack func(t *testing.T, p *published) error
-		is     error
-		says   string
-	}{
-		"manifest: text changed": {func(t *testing.T, p *published) error {
-			rewrite(t, p, manifestFile, replace("S1\n", "S2\n"))
-			return nil
-		}, ErrUntrusted, "its text was changed"},
-		"manifest: text and hash changed": {func(t *testing.T, p *published) error {
-			rewrite(t, p, manifestFile, forged(replace("\nS1", "\nS2")))
-			return nil
-		}, ErrUntrusted, "did not make the signature"},
-		"manifest: signature changed": {func(t *testing.T, p *published) error {
-			rewrite(t, p, manifestFile, flipLast)
-			return nil
-		}, ErrUntrusted, "did not make the signature"},
-		"manifest: cut": {func(t *testing.T, p *published) error {
-			rewrite(t, p, manifestFile, func(b []byte) []byte { return b[:60] })
-			return nil
-		}, ErrUntrusted, "it is not signed"},
-		"manifest: of another repository, properly signed": {func(t *testing.T, p *published) error {
-			return p.SignManifest(map[string]string{"N": "other.example.org"})
-		}, ErrUntrusted, `that of "other.example.org"`},
-		"manifest: signed by somebody else": {func(t *testing.T, p *published) error {
-			p.Keys = other
-			return p.SignManifest(nil)
-		}, ErrUntrusted, "not on the white-list"},
-		"manifest: root of a part": {func(t *testing.T, p *published) error {
-			return p.SignManifest(map[string]string{"R": strings.Repeat("0", 32)})
-		}, ErrUntrusted, "whole repository"},
-		"white-list: expired": {func(t *testing.T, p *published) error {
-			return p.SignWhitelist(time.Now().Add(-time.Hour))
-		}, ErrExpired, "has to sign it again"},
-		"white-list: expiry changed": {func(t *testing.T, p *published) error {
-			if err := p.SignWhitelist(time.Now().Add(-time.Hour)); err != nil {
-				return err
-			}
-			rewrite(t, p, whitelistFile, forged(func(b []byte) []byte {
-				i := bytes.Index(b, []byte("\nE20"))
-				return append(append(b[:i+2:i+2], "2999"...), b[i+6:]...)
-			}))
-			return nil
-		}, ErrUntrusted, "none of the given public keys"},
-		"white-list: fingerprint added": {func(t *testing.T, p *published) error {
-			rewrite(t, p, whitelistFile, forged(func(b []byte) []byte { return append(b, "\nAA:BB"...) }))
-			return nil
-		}, ErrUntrusted, "none of the given public keys"},
-		"white-list: of another repository": {func(t *testing.T, p *published) error {
-			return p.SignList(day, "other.example.org")
-		}, ErrUntrusted, `that of "other.example.org"`},
-		"white-list: empty": {func(t *testing.T, p *published) error {
-			return p.SignList(day, testName)
-		}, ErrUntrusted, "not on the white-list"},
-		"white-list: signed by another master": {func(t *testing.T, p *published) error {
-			keys := *p.Keys
-			keys.Master = other.Master
-			p.Keys = &keys
-			return p.SignWhitelist(day)
-		}, ErrUntrusted, "none of the given public keys"},
-		"white-list: asks for certificate authorities": {func(t *testing.T, p *published) error {
-			return p.SignList(day, testName, "Vpkcs7")
-		}, ErrUnsupported, "pkcs7"},
-		"white-list: missing": {func(t *testing.T, p *published) error {
-			return os.Remove(filepath.Join(p.Dir, whitelistFile))
-		}, ErrMissing, whitelistFile},
-		"certificate: changed": {func(t *testing.T, p *published) error {
-			rewriteObject(t, p, 'X', func([]byte) []byte {
-				return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Cert.Raw})
-			})
-			return nil
-		}, ErrCorrupt, "another hash"},
-		"root catalog: changed": {func(t *testing.T, p *published) error {
-			rewriteObject(t, p, 'C', func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
-			return nil
-		}, ErrCorrupt, "another hash"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := publish(t, small)
-			key := p.Keys.Public()
-			if err := c.attack(t, p); err != nil {
-				t.Fatal(err)
-			}
-			_, err := p.try(t, func(c *Config) { c.Keys = [][]byte{key} })
-			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %v that says %q", err, c.is, c.says)
-			}
-			if err != nil && !strings.HasPrefix(err.Error(), "cvmfs "+testName+": open: ") {
-				t.Errorf("the error does not name the repository: %v", err)
-			}
+	return k
+})
+
+// day is when white-lists expire.
+func day() time.Time { return time.Now().Add(24 * time.Hour) }
+
+var manifestAttacks = map[string]attack{
+	"manifest: text changed": {func(t *testing.T, p *published) error {
+		rewrite(t, p, manifestFile, replace("S1\n", "S2\n"))
+		return nil
+	}, ErrUntrusted, "its text was changed"},
+	"manifest: text and hash changed": {func(t *testing.T, p *published) error {
+		rewrite(t, p, manifestFile, forged(replace("\nS1", "\nS2")))
+		return nil
+	}, ErrUntrusted, "did not make the signature"},
+	"manifest: signature changed": {func(t *testing.T, p *published) error {
+		rewrite(t, p, manifestFile, flipLast)
+		return nil
+	}, ErrUntrusted, "did not make the signature"},
+	"manifest: cut": {func(t *testing.T, p *published) error {
+		rewrite(t, p, manifestFile, func(b []byte) []byte { return b[:60] })
+		return nil
+	}, ErrUntrusted, "it is not signed"},
+	"manifest: of another repository, properly signed": {func(t *testing.T, p *published) error {
+		return p.SignManifest(map[string]string{"N": "other.example.org"})
+	}, ErrUntrusted, `that of "other.example.org"`},
+	"manifest: signed by somebody else": {func(t *testing.T, p *published) error {
+		p.Keys = otherKeys()
+		return p.SignManifest(nil)
+	}, ErrUntrusted, "not on the white-list"},
+	"manifest: root of a part": {func(t *testing.T, p *published) error {
+		return p.SignManifest(map[string]string{"R": strings.Repeat("0", 32)})
+	}, ErrUntrusted, "whole repository"},
+}
+
+var whitelistAttacks = map[string]attack{
+	"white-list: expired": {func(t *testing.T, p *published) error {
+		return p.SignWhitelist(time.Now().Add(-time.Hour))
+	}, ErrExpired, "has to sign it again"},
+	"white-list: expiry changed": {func(t *testing.T, p *published) error {
+		if err := p.SignWhitelist(time.Now().Add(-time.Hour)); err != nil {
+			return err
+		}
+		rewrite(t, p, whitelistFile, forged(func(b []byte) []byte {
+			i := bytes.Index(b, []byte("\nE20"))
+			return append(append(b[:i+2:i+2], "2999"...), b[i+6:]...)
+		}))
+		return nil
+	}, ErrUntrusted, "none of the given public keys"},
+	"white-list: fingerprint added": {func(t *testing.T, p *published) error {
+		rewrite(t, p, whitelistFile, forged(func(b []byte) []byte { return append(b, "\nAA:BB"...) }))
+		return nil
+	}, ErrUntrusted, "none of the given public keys"},
+	"white-list: of another repository": {func(t *testing.T, p *published) error {
+		return p.SignList(day(), "other.example.org")
+	}, ErrUntrusted, `that of "other.example.org"`},
+	"white-list: empty": {func(t *testing.T, p *published) error {
+		return p.SignList(day(), testName)
+	}, ErrUntrusted, "not on the white-list"},
+	"white-list: signed by another master": {func(t *testing.T, p *published) error {
+		keys := *p.Keys
+		keys.Master = otherKeys().Master
+		p.Keys = &keys
+		return p.SignWhitelist(day())
+	}, ErrUntrusted, "none of the given public keys"},
+	"white-list: asks for certificate authorities": {func(t *testing.T, p *published) error {
+		return p.SignList(day(), testName, "Vpkcs7")
+	}, ErrUnsupported, "pkcs7"},
+	"white-list: missing": {func(t *testing.T, p *published) error {
+		return os.Remove(filepath.Join(p.Dir, whitelistFile))
+	}, ErrMissing, whitelistFile},
+}
+
+var objectAttacks = map[string]attack{
+	"certificate: changed": {func(t *testing.T, p *published) error {
+		rewriteObject(t, p, 'X', func([]byte) []byte {
+			return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: otherKeys().Cert.Raw})
 		})
+		return nil
+	}, ErrCorrupt, "another hash"},
+	"root catalog: changed": {func(t *testing.T, p *published) error {
+		rewriteObject(t, p, 'C', func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+		return nil
+	}, ErrCorrupt, "another hash"},
+}
+
+func TestRefused(t *testing.T) {
+	for _, cases := range []map[string]attack{manifestAttacks, whitelistAttacks, objectAttacks} {
+		for name, c := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p := publish(t, small)
+				key := p.Keys.Public()
+				if err := c.do(t, p); err != nil {
+					t.Fatal(err)
+				}
+				_, err := p.try(t, func(c *Config) { c.Keys = [][]byte{key} })
+				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, want %v that says %q", err, c.is, c.says)
+				}
+				if err != nil && !strings.HasPrefix(err.Error(), "cvmfs "+testName+": open: ") {
+					t.Errorf("the error does not name the repository: %v", err)
+				}
+			})
+		}
 	}
 }
 
@@ -318,7 +337,6 @@ func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	p := publish(t, small)
 	raw := p.Keys.Cert.Raw
-	day := time.Now().Add(24 * time.Hour)
 	for _, alg := range []algorithm{sha1Hash, ripemd160Hash, shake128Hash} {
 		digits := object{sum: alg.sum(raw), alg: alg}.String()
 		var colons strings.Builder
@@ -326,7 +344,7 @@ func TestFingerprints(t *testing.T) {
 			colons.WriteString(strings.ToUpper(digits[i:i+2]) + ":")
 		}
 		line := strings.TrimSuffix(colons.String(), ":") + strings.ToUpper(algorithmNames[alg])
-		if err := p.SignList(day, testName, "00:11", line); err != nil {
+		if err := p.SignList(day(), testName, "00:11", line); err != nil {
 			t.Fatal(err)
 		}
 		p.cache = filepath.Join(t.TempDir(), "cache")
