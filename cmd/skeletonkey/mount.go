@@ -121,7 +121,12 @@ func (a *app) untilUnmounted(ctx context.Context, mounted *fusefs.Mounted) error
 
 // mountInBackground runs this same command line without --daemon.
 func (a *app) mountInBackground(ctx context.Context) error {
-	return a.inBackground(ctx, "mount", append(slices.Clone(os.Args), "--daemon=false", "--ready-fd=3"))
+	argv := slices.Clone(os.Args)
+	end := slices.Index(argv, "--") // what follows it is no flag
+	if end < 0 {
+		end = len(argv)
+	}
+	return a.inBackground(ctx, "mount", slices.Insert(argv, end, "--daemon=false", "--ready-fd=3"))
 }
 
 // notMounted refuses a place where a mount of this program is: a second one would
