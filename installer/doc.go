@@ -1,5 +1,6 @@
 // Package installer brings software onto a node: it fetches files, unpacks
-// archives and publishes the result in one step.
+// archives and publishes the result in one step. It also makes archives and
+// directories of releases, finds the newest there, installs it and goes back.
 //
 // # Guarantees
 //
@@ -28,6 +29,12 @@
 // decompressors are capped (see MaxDictionary and MaxWindow), and so is
 // everything else that grows with the input.
 //
+// Pack gives the same bytes for the same content. UpdateRepository changes no
+// release that was published unless told to. Resolve, given a key, believes nothing but what the
+// key signed; the version that Install or Rollback found in use stays in use until
+// the other one is there, verified, and one rename makes it current: a kill at any
+// moment leaves the one or the other.
+//
 // # Limits
 //
 // Linux only. A directory of the destination is never replaced by anything else,
@@ -35,6 +42,7 @@
 // followed. A symbolic link may not be absolute and must stay inside; where its
 // target has ".." after a name, that name must be a directory when the archive
 // ends. A kill that cannot be caught leaves temporary names that begin with a dot
-// and end in ".part", beside the final name. Xz streams may use LZMA2 only.
+// and end in ".part", beside the final name; Install and Rollback remove theirs at
+// the next call. Xz streams may use LZMA2 only.
 // Sparse files are written sparsely, but count with their full size.
 package installer

@@ -98,8 +98,7 @@ func TestResolveListings(t *testing.T) {
 		{"cut", `<a href="app-1.tar`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var from string
-			from = serveDir(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			from := serveDir(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				page(strings.ReplaceAll(c.text, "HOST", r.Host))(w, r)
 			}))
 			r, err := Resolve(t.Context(), from+"/soft", "app", "", "", resolveOpts(nil))

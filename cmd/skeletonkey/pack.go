@@ -151,6 +151,7 @@ lead out, and devices are refused; set-ID bits and owners are not restored.`,
 	f := cmd.Flags()
 	f.IntVar(&opts.StripComponents, "strip-components", 0, "leave out that many leading directories of each name")
 	f.BoolVar(&opts.Replace, "replace", false, "let DIR exist: the new directory takes its place in one step")
+	f.BoolVar(&opts.NoSync, "no-sync", false, "do not wait until all is on the disk: for scratch directories")
 	f.BoolVar(&into, "into", false, "add to DIR, which exists; a failure then leaves a part there")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -57,6 +58,11 @@ version, or --replace. Publishing the same again changes nothing.`,
 }
 
 func (a *app) publish(cmd *cobra.Command, o publishFlags, args []string) (err error) {
+	if len(args) > 0 {
+		if err := keyOutside(args[0], o.key+o.newKey); err != nil {
+			return err
+		}
+	}
 	opts := installer.RepositoryOptions{Replace: o.replace, Log: a.log}
 	switch {
 	case o.key != "" && o.newKey != "":
@@ -83,6 +89,30 @@ func (a *app) publish(cmd *cobra.Command, o publishFlags, args []string) (err er
 		a.hint("the checksums are not signed; --new-key FILE makes a key")
 	}
 	return a.show(o.asJSON, index, "%s: %d releases of %d names", args[0], releases, len(index))
+}
+
+// keyOutside refuses a private key in the directory that everybody is to read.
+func keyOutside(dir, key string) error {
+	if key == "" {
+		return nil
+	}
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	at, err := filepath.EvalSymlinks(filepath.Dir(key))
+	if err != nil {
+		return err
+	}
+	dir, err1 := filepath.Abs(dir)
+	at, err2 := filepath.Abs(at)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if below, err := filepath.Rel(dir, at); err == nil && filepath.IsLocal(below) {
+		return usageError{fmt.Errorf("the private key %s lies in %s, where everybody would fetch it: keep it elsewhere", key, dir)}
+	}
+	return nil
 }
 
 func (a *app) newKey(o publishFlags) (k installer.PrivateKey, err error) {
