@@ -208,3 +208,23 @@ func TestFreeSpace(t *testing.T) {
 	p.line()
 	p.want("-6", "pwrite 0 1 0\nx")
 }
+
+// TestAllocationsLeftByTheRealServer go on, with what is in use counted anew.
+func TestAllocationsLeftByTheRealServer(t *testing.T) {
+	real := chirptest.RealServer(t, "-Q", "10000000")
+	d := newDebian(t, real.Addr)
+	d.file("f", []byte("content"))
+	chirptest.Play(t, real.Addr, "testdata/alloc.txt", map[string]string{"user": chirptest.User(t)})
+	d.chirp("put", "f", "/q/r/f")
+	real.Stop()
+	s := serve(t, quota(5000000), func(c *chirpd.Config) {
+		c.Root, c.Verifiers = real.Root, []auth.Verifier{trusting{}}
+	})
+	p := s.as(chirptest.User(t))
+	p.alloc("/q/r/f", "/q/r", 100000, 7)
+	p.alloc("/q", "/q", 1000000, 100000)
+	p.alloc("/", "/", 5000000, 1000000)
+	p.want("0", "rmall /q/r")
+	again := serve(t, quota(5000000), func(c *chirpd.Config) { c.Root, c.StateDir = real.Root, s.state })
+	again.as(chirptest.User(t)).alloc("/q", "/q", 1000000, 0)
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,6 +84,13 @@ func (q *allocs) open(s *Server, ex *export) error {
 		}
 	}
 	if s.conf.RootQuota > 0 {
+		if q.file != "" && !exists(q.file) {
+			left, err := q.left()
+			if err != nil {
+				return fmt.Errorf("allocations that a chirp_server left: %w", err)
+			}
+			state = left
+		}
 		state = slices.DeleteFunc(state, func(a allocState) bool { return a.Dir == "/" })
 		state = append(state, allocState{"/", s.conf.RootQuota})
 	}
@@ -93,7 +101,50 @@ func (q *allocs) open(s *Server, ex *export) error {
 	}
 	q.list = slices.DeleteFunc(q.list, func(a *allocation) bool { return !q.isThere(a) })
 	q.sorted()
-	return q.count()
+	if err := q.count(); err != nil || len(q.list) == 0 || q.file == "" {
+		return err
+	}
+	return q.save() // what was left is not looked for again
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// leftName is the file in which a real chirp_server keeps a directory's allocation: its
+// size and what is in use, a line each.
+const leftName = confine.PrivatePrefix + "alloc"
+
+// left finds the allocations that a real chirp_server left in the export.
+func (q *allocs) left() (list []allocState, err error) {
+	for todo := []string{"/"}; len(todo) > 0; {
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		err := q.ex.root.Do(dir, false, func(a *confine.At) error {
+			inside, err := a.Enter()
+			if err != nil {
+				return err
+			}
+			defer inside.Close()
+			if text, _, err := inside.ReadPrivate(leftName, 1024); err == nil {
+				line, _, _ := strings.Cut(string(text), "\n")
+				if n, err := strconv.ParseInt(line, 10, 64); err == nil && n >= 0 {
+					list = append(list, allocState{dir, n})
+				}
+			}
+			return inside.ReadDir(true, func(e *confine.Entry) error {
+				if e.Info.IsDir() {
+					todo = append(todo, join(dir, string(e.Name)))
+				}
+				return nil
+			})
+		})
+		if err != nil && !isGone(err) {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 func (q *allocs) isThere(a *allocation) bool {
@@ -259,6 +310,9 @@ func (q *allocs) save() error {
 	}
 	q.mu.Unlock()
 	text, err := json.Marshal(state)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(q.file), 0o700)
+	}
 	if err != nil {
 		return err
 	}

@@ -268,7 +268,10 @@ func (*StatfsPath) Command() string { return "statfs" }
 
 func (r *StatfsPath) words(c *coder) { c.path("path", &r.Path) }
 
-// Search looks below the directories of Path (separated by |) for Pattern.
+// Search looks below the directories of Path (separated by |) for what matches one of the
+// patterns of Pattern (separated by |; with a slash in front the whole path below the
+// directory, otherwise its end): 0, lines `0:path:stat:` with an empty stat unless it was
+// asked for, and `errno:1:path:` for what cannot be listed, and a blank line.
 type Search struct {
 	Pattern string
 	Path    string
@@ -284,7 +287,8 @@ func (r *Search) words(c *coder) {
 	c.num("flags", &r.Flags)
 }
 
-// Audit counts files and bytes by owner below a path.
+// Audit counts files, directories and bytes by owner below a path: the number of owners,
+// and for each a line `subject files directories bytes`.
 type Audit struct {
 	Path string
 }

@@ -292,6 +292,12 @@ func TestChirpServerGivesUpRoot(t *testing.T) {
 	if out, err := d.chirp(port, "mkdir", "/d"); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+	if err := os.WriteFile(d.path("f"), []byte("content"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := d.chirp(port, "put", "f", "/d/f"); err != nil || d.wait("root/d/f") != "content" {
+		t.Errorf("%v: %s", err, out)
+	}
 	var st syscall.Stat_t
 	if err := syscall.Stat(d.path("root/d"), &st); err != nil || st.Uid != 65534 {
 		t.Errorf("made by %d (%v)", st.Uid, err)

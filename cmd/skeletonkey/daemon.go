@@ -85,7 +85,7 @@ func writePID(file string) (remove func(), err error) {
 	}, nil
 }
 
-// become makes an ordinary user of root, who keeps nothing of root's: its groups neither.
+// become makes an ordinary user of root, with that user's groups, who keeps nothing of root's.
 // The directory dir is made for that user first. Without a name nothing happens.
 func become(name, dir string) error {
 	if name == "" || os.Geteuid() != 0 {
@@ -105,6 +105,10 @@ func become(name, dir string) error {
 	if err != nil {
 		return err
 	}
+	groups, err := groupsOf(u)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func become(name, dir string) error {
 		return err
 	}
 	for _, step := range []func() error{
-		func() error { return syscall.Setgroups([]int{gid}) },
+		func() error { return syscall.Setgroups(groups) },
 		func() error { return syscall.Setresgid(gid, gid, gid) },
 		func() error { return syscall.Setresuid(uid, uid, uid) },
 	} {
@@ -124,6 +128,21 @@ func become(name, dir string) error {
 		}
 	}
 	return nil
+}
+
+// groupsOf is a user's groups.
+func groupsOf(u *user.User) ([]int, error) {
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("groups of %s: %w", u.Username, err)
+	}
+	groups := make([]int, len(ids))
+	for i, id := range ids {
+		if groups[i], err = strconv.Atoi(id); err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
 }
 
 // listen listens on the address, in whose place of a port may stand a range, LOW-HIGH:
