@@ -106,15 +106,13 @@ func (m byAddress) Prove(_ context.Context, s *Stream, _ string) error {
 
 // Methods makes the methods of a comma-separated list of names (unix, ticket,
 // hostname, address), in its order, for server (host:port). Of the tickets only
-// those made for server are used. An empty list is the default: the tickets, then
-// unix where server is on this machine. A name that is not known is an error.
+// those made for server are used. An empty list is the default: the tickets where
+// there are any, as who gives a ticket means to lend no more, else unix where server
+// is on this machine. A name that is not known is an error.
 // challengeDir is the directory agreed on for unix; empty for DefaultChallengeDir.
 func Methods(names string, tickets []*Ticket, server, challengeDir string) ([]Method, error) {
 	if names == "" {
-		names = "ticket"
-		if IsLoopback(server) {
-			names = "ticket,unix"
-		}
+		names = defaultNames(tickets, server)
 	}
 	methods := []Method{} // not nil: nothing to offer is not the default
 	for name := range strings.SplitSeq(names, ",") {
@@ -136,6 +134,13 @@ func Methods(names string, tickets []*Ticket, server, challengeDir string) ([]Me
 		}
 	}
 	return methods, nil
+}
+
+func defaultNames(tickets []*Ticket, server string) string {
+	if len(tickets) == 0 && IsLoopback(server) {
+		return "unix"
+	}
+	return "ticket"
 }
 
 // IsLoopback reports whether server (host:port) names this machine by a loopback

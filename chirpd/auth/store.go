@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // keepExpired is for how long an expired ticket is still listed, so that its
@@ -232,19 +235,34 @@ func (s *Store) get(digest string) (Registered, error) {
 	if !s.trusts(st) {
 		return Registered{}, ErrNoTicket
 	}
-	now := stamp{st.Ino, st.Size, st.Mtim, st.Ctim}
 	s.mu.Lock()
 	c, ok := s.cache[digest]
 	s.mu.Unlock()
-	if ok && c.stamp == now {
+	if ok && c.stamp == stampOf(st) {
 		return c.Registered, nil
 	}
-	return s.read(digest, now)
+	return s.read(digest)
 }
 
-// read takes a ticket from its file, whose stamp was taken before.
-func (s *Store) read(digest string, before stamp) (Registered, error) {
-	text, err := os.ReadFile(s.file(digest))
+func stampOf(st *syscall.Stat_t) stamp { return stamp{st.Ino, st.Size, st.Mtim, st.Ctim} }
+
+// read takes a ticket from its file. What is trusted, read and remembered is one
+// descriptor's: names in an export may be swapped meanwhile.
+func (s *Store) read(digest string) (Registered, error) {
+	f, err := os.OpenFile(s.file(digest), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Registered{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Registered{}, err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	if !info.Mode().IsRegular() || !s.trusts(st) {
+		return Registered{}, ErrNoTicket
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTicketFile))
 	if err != nil {
 		return Registered{}, err
 	}
@@ -256,7 +274,7 @@ func (s *Store) read(digest string, before stamp) (Registered, error) {
 		return Registered{}, fmt.Errorf("%s: %w", s.file(digest), err)
 	}
 	s.mu.Lock()
-	s.cache[digest] = cached{r, before}
+	s.cache[digest] = cached{r, stampOf(st)}
 	s.mu.Unlock()
 	return r, nil
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 
 	"skeletonkey/chirpd/wire"
 )
@@ -28,6 +30,10 @@ import (
 // Leeway is by how much a ticket outlives its expiry, so that clocks which differ
 // a little do not end a job early.
 const Leeway = time.Minute
+
+// maxTicketFile bounds what is read of a ticket's file, in bytes; a ticket has some
+// thousand.
+const maxTicketFile = 1 << 20
 
 // ticketBits is the size of the keys that NewTicket makes.
 const ticketBits = 2048
@@ -163,20 +169,28 @@ func parseKey(block *pem.Block) (*rsa.PrivateKey, error) {
 
 // LoadTicket reads a ticket file. One that others may read is refused.
 func LoadTicket(path string) (*Ticket, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("ticket %s may be read by others (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
-	text, err := os.ReadFile(path)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("ticket %s is not a regular file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTicketFile))
 	if err != nil {
 		return nil, err
 	}
 	t, err := ParseTicket(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("ticket %s may be read by others (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	return t, nil
 }
@@ -196,7 +210,20 @@ func writePrivate(path string, data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
-	return f.CloseAtomicallyReplace()
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir has the names in a directory on disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }
 
 // Method is the ticket as a way to authenticate.
@@ -247,6 +274,9 @@ func (m ticketMethod) sign(s *Stream, head string) error {
 	challenge, err := s.blob(head)
 	if err != nil {
 		return fmt.Errorf("ticket challenge: %w", err)
+	}
+	if len(challenge) != challengeSize { // whatever else it may be, we do not sign it
+		return fmt.Errorf("ticket challenge has %d bytes, not %d", len(challenge), challengeSize)
 	}
 	signature, err := rsa.SignPKCS1v15(nil, m.Key, crypto.Hash(0), challenge)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"skeletonkey/chirpd/wire"
 )
 
 // shared is one key for all tests: making one is slow.
@@ -280,6 +282,42 @@ func TestWeakKeysAreRefused(t *testing.T) {
 	for _, key := range []string{"", "no PEM", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"} {
 		if _, err := s.Register("unix:alice", []byte(key), time.Now()); !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("key %q: %v", key, err)
+		}
+	}
+}
+
+// TestSwappedTicket has a hostile client swap a trusted ticket's file for a link to
+// one of its own: it is never believed.
+func TestSwappedTicket(t *testing.T) {
+	root := t.TempDir()
+	left, err := OpenExportStore(root, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, forged := left.file(shared().Digest()), filepath.Join(root, "forged")
+	mine := Registered{Subject: "unix:victim", PublicPEM: shared().PublicPEM(), Expires: shared().Expires,
+		Rights: []TicketRight{{"/", "rwlda"}}}
+	if err := os.WriteFile(forged, mine.format(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("forged", name); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := left.read(shared().Digest()); err == nil {
+		t.Errorf("the link is believed: %+v", r)
+	}
+}
+
+func TestOnlyChallengesAreSigned(t *testing.T) {
+	for _, size := range []string{"0\n", "63\n" + strings.Repeat("x", 63), "200\n" + strings.Repeat("x", 200)} {
+		var sent bytes.Buffer
+		s := &Stream{wire.NewReader(strings.NewReader(size), 64), &sent}
+		head, err := s.line()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (ticketMethod{shared()}).sign(s, head); err == nil || sent.Len() > 0 {
+			t.Errorf("%.5q is signed: %v", size, err)
 		}
 	}
 }
