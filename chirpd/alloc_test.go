@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"skeletonkey/chirpd"
 	"skeletonkey/chirpd/auth"
@@ -115,6 +116,8 @@ func TestAllocationsCount(t *testing.T) {
 	count(750)
 	p.want("0", "rmall /q/d")
 	count(50)
+	p.want("-10", "rmall /")
+	count(50)
 	p.want("0", "rmall /q")
 	p.alloc("/", "/", 10000, 0)
 	p.want("-3", "stat /q")
@@ -216,6 +219,17 @@ func TestAllocationsLeftByTheRealServer(t *testing.T) {
 	d.file("f", []byte("content"))
 	chirptest.Play(t, real.Addr, "testdata/alloc.txt", map[string]string{"user": chirptest.User(t)})
 	d.chirp("put", "f", "/q/r/f")
+	for file, want := range map[string]string{"q/.__alloc": "1000000\n", "q/r/.__alloc": "100000\n"} { // it writes them late
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			text, _ := os.ReadFile(filepath.Join(real.Root, file))
+			if strings.HasPrefix(string(text), want) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the real server wrote %q to %s", text, file)
+			}
+		}
+	}
 	real.Stop()
 	s := serve(t, quota(5000000), func(c *chirpd.Config) {
 		c.Root, c.Verifiers = real.Root, []auth.Verifier{trusting{}}

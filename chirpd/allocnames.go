@@ -104,7 +104,10 @@ func (q *allocs) removeTree(ctx context.Context, a *confine.At, check func(*conf
 	if !info.IsDir() {
 		return q.removing(a, a.Unlink)
 	}
-	if depth > maxDepth {
+	switch {
+	case a.Name() == ".":
+		return fmt.Errorf("the root of an export stays: %w", unix.EBUSY)
+	case depth > maxDepth:
 		return unix.ENAMETOOLONG
 	}
 	for range removeAttempts {
