@@ -2,7 +2,6 @@ package chirpd
 
 import (
 	"fmt"
-	"path"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -19,18 +18,18 @@ func (s *session) mkalloc(r *wire.Mkalloc) error {
 		if q.file == "" || a.ex.root.ReadOnly() {
 			return fmt.Errorf("allocations are not in use here: %w", wire.InvalidRequest)
 		}
-		return q.make(a.At, r.Size, mkdir)
+		return q.create(a.At, r.Size, mkdir)
 	})
 }
 
-// make makes an allocation in memory first, so that nothing gets into the directory
+// create makes an allocation in memory first, so that nothing gets into the directory
 // uncounted, and acknowledges it when it is on disk.
-func (q *allocs) make(a *confine.At, size int64, mkdir func() error) error {
+func (q *allocs) create(a *confine.At, size int64, mkdir func() error) error {
+	q.change.Lock()
+	defer q.change.Unlock()
 	if _, err := a.Stat(); err == nil {
 		return unix.EEXIST
 	}
-	q.change.Lock()
-	defer q.change.Unlock()
 	n := &allocation{dir: a.Path(), size: size}
 	above := q.of(n.dir)
 	if err := q.take(above, size); err != nil {
@@ -52,31 +51,20 @@ func (q *allocs) make(a *confine.At, size int64, mkdir func() error) error {
 	return err
 }
 
-// drop ends allocations and gives their sizes back to those above.
+// drop ends an allocation and gives its size back to the one above.
 func (q *allocs) drop(ends func(*allocation) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var gone []*allocation
-	q.list = slices.DeleteFunc(q.list, func(a *allocation) bool {
-		if ends(a) {
-			gone = append(gone, a)
-			return true
-		}
-		return false
-	})
-	q.sorted()
-	for _, a := range gone {
-		if above := q.above(a); above != nil && q.wasRight(a, above, gone) {
-			above.used = max(0, above.used-a.size)
-		}
+	i := slices.IndexFunc(q.list, ends)
+	if i < 0 {
+		return
 	}
-}
-
-// wasRight says whether nothing that ended with a lay between it and above.
-func (q *allocs) wasRight(a, above *allocation, gone []*allocation) bool {
-	return !slices.ContainsFunc(gone, func(b *allocation) bool {
-		return b != a && isBelow(path.Dir(a.dir), b.dir) && isBelow(b.dir, above.dir)
-	})
+	a := q.list[i]
+	q.list = slices.Delete(q.list, i, i+1)
+	q.sorted()
+	if above := q.above(a); above != nil {
+		above.used = max(0, above.used-a.size)
+	}
 }
 
 // lsalloc tells which allocation holds a path, and how much of it is in use.
