@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"skeletonkey/examples/internal/readmetest"
 )
 
 // makeRecords makes the records of the example with the script that is embedded.
@@ -43,7 +45,7 @@ func TestMadeRecords(t *testing.T) {
 }
 
 func TestRealRecords(t *testing.T) {
-	records := shared(t)
+	records := filepath.Dir(readmetest.Shared(t, "data/global-temp/monthly.csv"))
 	months := strings.Count(read(t, filepath.Join(records, "monthly.csv")), "\n") - 1
 	nodes(t, func(t *testing.T, n node) {
 		table, plot := n.climate(t, records)

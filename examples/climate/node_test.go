@@ -130,29 +130,3 @@ func write(t *testing.T, name, content string) string {
 	}
 	return path
 }
-
-// shared returns the directory of the real records, or skips.
-func shared(t *testing.T) string {
-	t.Helper()
-	root := os.Getenv("SKELETONKEY_SHARED")
-	if root == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for ; ; dir = filepath.Dir(dir) {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				break
-			}
-			if dir == "/" {
-				t.Fatal("no go.mod above the test")
-			}
-		}
-		root = filepath.Join(filepath.Dir(dir), "shared")
-	}
-	records := filepath.Join(root, "data", "global-temp")
-	if _, err := os.Stat(filepath.Join(records, "monthly.csv")); err != nil {
-		t.Skipf("needs the real records: %v", err)
-	}
-	return records
-}

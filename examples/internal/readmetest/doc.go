@@ -7,8 +7,8 @@
 //
 //   - A block that begins with "skeletonkey serve " is left running until the test ends,
 //     and then has to end well.
-//   - A block after prose with the word "says" is the end of what the block before it
-//     printed.
+//   - A block after prose that ends in "says" or "says last" is the end of what the block
+//     before it printed.
 //   - Any other block is given to a shell of its own, in the top directory of a copy of
 //     the sources, and has to succeed.
 //

@@ -22,7 +22,7 @@ type step struct {
 	text string
 }
 
-var saysWord = regexp.MustCompile(`\bsays\b`)
+var saysAtEnd = regexp.MustCompile(`\bsays( last)?\s*$`)
 
 // steps takes a section of a README apart, which goes up to the next heading of its rank.
 func steps(readme, section string) ([]step, error) {
@@ -54,7 +54,7 @@ func steps(readme, section string) ([]step, error) {
 
 func kindOf(prose, code string) kind {
 	switch {
-	case saysWord.MatchString(prose):
+	case saysAtEnd.MatchString(prose):
 		return says
 	case strings.HasPrefix(code, "skeletonkey serve "):
 		return serve

@@ -15,7 +15,7 @@ const sample = `# A title
 
 ## Step by step
 
-Prose, about what the essays are.
+Prose, which says why.
 
     mkdir a
     ls |
