@@ -2,7 +2,7 @@
 // and writes the script that brings the skeletonkey program to a node and hands the job over to it.
 //
 // Guarantee: the ticket has exactly the rights that the directories of the Job need, rl or rwld, each
-// in its own directory, and ends when the Job says. The access list of a directory is touched only
+// in its own directory, and ends when the Job says. (A server lists rwld as rwldp: w implies p.) The access list of a directory is touched only
 // where the owner lacks a right that the job needs; then what is missing is added for that exact
 // subject, and nothing is taken away. When something fails, the ticket is deleted on the server and
 // no script is left; the script appears under its name only as a whole, with mode 0700.
@@ -10,7 +10,8 @@
 // The script needs sh and one of curl, wget and python3. The program is used only when its SHA-256 is
 // the one that was known when the script was written, and it lies where only the user can write. Job,
 // ticket and X.509 proxy are handed over on descriptors of their own, never as arguments or in the
-// environment; standard input is left to the application, every byte of it. The application's
+// environment; standard input is left to the application, every byte of it
+// (where descriptor 0, 1 or 2 is closed, the application has /dev/null). The application's
 // environment is left as it is, except that PATH is set where it was not. Until the program takes
 // over, a signal ends the script at once, with 128 and its number, and nothing half fetched is left.
 //

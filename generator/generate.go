@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"skeletonkey/chirpd/client"
@@ -42,6 +43,9 @@ func Generate(ctx context.Context, r Request) error {
 		return write(parts, r.Output)
 	}
 	ticket, err := NewTicket(ctx, r.Server, r.Job)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; paths in [Directories] count from export_base", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ if [ -e /proc/self/fd/4 ]; then cat <&4 >ticket; fi
 if [ -e /proc/self/fd/5 ]; then cat <&5 >proxy; fi
 env -0 >env
 ls /proc/self/fd >fds
+std=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2)
+echo "$std" >std
 cat >stdin
 echo "$0" >runtime
 exit "${SK_TEST_EXIT:-0}"

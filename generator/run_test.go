@@ -1,6 +1,8 @@
 package generator
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +34,27 @@ func TestHandsOver(t *testing.T) {
 		for _, dir := range []string{"home", "tmp", "work"} {
 			if files := n.left(dir); len(files) > 0 {
 				t.Errorf("left behind: %v", files)
+			}
+		}
+	})
+}
+
+// Descriptors 0, 1 and 2 may be closed: the runtime is fetched and checked all the same, and the application has
+// /dev/null in their place.
+func TestClosedDescriptors(t *testing.T) {
+	eachShell(t, func(t *testing.T, n *node) {
+		words := n.shell
+		for closed, numbers := range map[string]string{">&-": "1", "<&- 2>&-": "02", "<&- >&- 2>&-": "012"} {
+			n.shell = append([]string{"dash", "-c", `exec "$@" ` + closed, "sh"}, words...)
+			ok(t, os.RemoveAll(n.path("home/.cache")))
+			if code, said := n.run("--debug"); code != 0 {
+				t.Errorf("%s: exit code %d: %s", closed, code, said)
+				continue
+			}
+			for number, file := range strings.Fields(n.recorded("std")) {
+				if want := strings.Contains(numbers, itoa(number)); (file == "/dev/null") != want {
+					t.Errorf("%s: descriptor %d is %s", closed, number, file)
+				}
 			}
 		}
 	})

@@ -45,6 +45,10 @@ func FindRuntime(ctx context.Context, r *job.Runtime) error {
 	} else {
 		err = sumsFromDir(r, dir)
 	}
+	var status *statusError
+	if errors.As(err, &status) && !strings.HasSuffix(r.Location, "/dist") {
+		err = fmt.Errorf("%w; `skeletonkey serve --dist` has it at /dist", err)
+	}
 	if err != nil {
 		return fmt.Errorf("[Runtime] location %s: %w", r.Location, err)
 	}
@@ -97,10 +101,15 @@ func request(ctx context.Context, method, url string) (*http.Response, error) {
 	}
 	if res.StatusCode != http.StatusOK {
 		_ = res.Body.Close()
-		return nil, fmt.Errorf("%s %s: %s", method, url, res.Status)
+		return nil, &statusError{method, url, res.Status}
 	}
 	return res, nil
 }
+
+// statusError is an answer of a web server that is no success.
+type statusError struct{ method, url, status string }
+
+func (e *statusError) Error() string { return fmt.Sprintf("%s %s: %s", e.method, e.url, e.status) }
 
 // parseSums reads the lines of sha256sum(1) and passes over all others.
 func parseSums(text []byte) map[string]string {

@@ -57,7 +57,7 @@ func TestFindRuntimeFails(t *testing.T) {
 	defer endless.Close()
 	for location, says := range map[string]string{
 		server.URL:              "404",
-		server.URL + "/missing": "404",
+		server.URL + "/missing": "404 Not Found; `skeletonkey serve --dist` has it at /dist",
 		server.URL + "/empty":   "is it the /dist address",
 		dir + "/empty":          "is it the /dist address",
 		endless.URL:             "does not say how large",

@@ -79,7 +79,8 @@ type document struct {
 }
 
 type exitCodes struct {
-	Usage, BadDownload, Unreachable, Internal, NoMount, NoScratch, NotWritten, Temporary, Ticket int
+	Usage, BadDownload, Unreachable, Internal, NoMount, NoScratch, NotWritten, Temporary, Ticket,
+	NotExecutable, NotFound, Signal int
 }
 
 func newScriptData(p Parts) (*scriptData, error) {
@@ -99,7 +100,8 @@ func newScriptData(p Parts) (*scriptData, error) {
 		Ticket:   len(p.Ticket) > 0, UserProxy: len(p.UserProxy) > 0,
 		JobFD: job.JobFD, TicketFD: job.TicketFD, UserProxyFD: job.UserProxyFD,
 		Exit: exitCodes{job.ExitUsage, job.ExitBadDownload, job.ExitUnreachable, job.ExitInternal, job.ExitNoMount,
-			job.ExitNoScratch, job.ExitNotWritten, job.ExitTemporary, job.ExitTicket},
+			job.ExitNoScratch, job.ExitNotWritten, job.ExitTemporary, job.ExitTicket,
+			job.ExitNotExecutable, job.ExitNotFound, job.ExitSignal},
 	}
 	if err := d.addRuntimes(j.Runtime.Sums); err != nil {
 		return nil, err

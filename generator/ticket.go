@@ -126,10 +126,8 @@ func ensureDir(ctx context.Context, s *client.Client, p string, create bool) err
 		return errors.New("it is not a directory")
 	case err == nil:
 		return nil
-	case !errors.Is(err, fs.ErrNotExist):
+	case !create, !errors.Is(err, fs.ErrNotExist):
 		return err
-	case !create:
-		return fmt.Errorf("%w; paths in [Directories] count from export_base", err)
 	}
 	if p != "/" {
 		if err := ensureDir(ctx, s, path.Dir(p), true); err != nil {

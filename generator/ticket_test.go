@@ -200,7 +200,7 @@ func TestNoTicketIsLeft(t *testing.T) {
 			proxy  string
 			says   string
 		}{
-			"missing":     {[]job.Dir{{Path: "/records", Name: "records"}}, "job.sh", "", "/records"},
+			"missing":     {[]job.Dir{{Path: "/records", Name: "records"}}, "job.sh", "", "count from export_base"},
 			"a file":      {[]job.Dir{{Path: "/file", Name: "file", Write: true}}, "job.sh", "", "/file"},
 			"no rights":   {[]job.Dir{{Path: "/locked", Name: "locked", Write: true}}, "job.sh", "", "has the rights rl there and the job needs rwld"},
 			"no output":   {good, "missing/job.sh", "", "missing/job.sh"},
@@ -214,6 +214,11 @@ func TestNoTicketIsLeft(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+		j := jobOn(t, p.Addr) // what is asked for without a job file has no export_base
+		j.Dirs = []job.Dir{{Path: "/records", Name: "records"}}
+		if _, err := NewTicket(ctx, owner, j); err == nil || !strings.Contains(err.Error(), "/records") || strings.Contains(err.Error(), "export_base") {
+			t.Errorf("ticket for what is missing: %v", err)
 		}
 		if left, err := owner.TicketList(ctx, "self"); err != nil || len(left) > 0 {
 			t.Errorf("tickets are left: %v, %v", left, err)

@@ -17,6 +17,11 @@ unset IFS
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}
 export PATH
 
+# What is closed is opened: nothing else may come by its number. The application gets it so too.
+(true 3>&2) || exec 2>/dev/null
+(true 3>&1) 2>/dev/null || exec >/dev/null
+(true 3<&0) 2>/dev/null || exec </dev/null
+
 sk_base={{q .Location}}
 sk_host={{q .Host}}       # of sk_base, as no_proxy may name it
 sk_proxy_ini={{q .HTTPProxy}}
@@ -35,7 +40,7 @@ sk_usage() {
 	cat <<'SKELETONKEY_USAGE'
 Usage: job.sh [-d] [--preserve-dir] [--] [ARGUMENT...]
 
-Runs the job {{.Name}}. Arguments are given to the application after those of the job file.
+Runs one job, "{{.Name}}", on this machine. Its application gets the arguments of the job file, then these.
 
   -d, --debug      say what is done
   --preserve-dir   keep the scratch directory
@@ -43,10 +48,14 @@ Runs the job {{.Name}}. Arguments are given to the application after those of th
   --version        version of skeletonkey that made this script
 
 The runtime is kept in $SKELETONKEY_CACHE, $XDG_CACHE_HOME/skeletonkey or ~/.cache/skeletonkey.
-Exit code: that of the application, or {{.Exit.Usage}} bad job, {{.Exit.BadDownload}} bad download, {{.Exit.Unreachable}} server unreachable *,
-{{.Exit.Internal}} internal error, {{.Exit.NoMount}} this node cannot run it, {{.Exit.NoScratch}} no scratch or cache directory *,
-{{.Exit.NotWritten}} data not written back *, {{.Exit.Temporary}} temporary failure *, {{.Exit.Ticket}} ticket refused or expired,
-128+n ended by signal n (* another try, or another node, may succeed).
+Exit code: 0, 1 or any other of the application's own. Ours are, with * where another try, or
+another node, may succeed:
+  {{.Exit.Usage}}  bad usage or job          {{.Exit.NoScratch}}  no scratch or cache directory *
+  {{.Exit.BadDownload}}  bad or missing download   {{.Exit.NotWritten}}  data not written back *
+  {{.Exit.Unreachable}}  server unreachable *      {{.Exit.Temporary}}  temporary failure *
+  {{.Exit.Internal}}  internal error            {{.Exit.Ticket}}  ticket refused or expired
+  {{.Exit.NoMount}}  not on this machine *     {{.Exit.NotExecutable}}  application cannot be executed, {{.Exit.NotFound}} is not there
+  {{.Exit.Signal}} and n  ended by signal n
 Example: sh job.sh --debug -- --from 1900
 SKELETONKEY_USAGE
 }

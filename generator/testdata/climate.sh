@@ -15,6 +15,11 @@ unset IFS
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}
 export PATH
 
+# What is closed is opened: nothing else may come by its number. The application gets it so too.
+(true 3>&2) || exec 2>/dev/null
+(true 3>&1) 2>/dev/null || exec >/dev/null
+(true 3<&0) 2>/dev/null || exec </dev/null
+
 sk_base=http://data.example.org:9095/dist
 sk_host=data.example.org:9095       # of sk_base, as no_proxy may name it
 sk_proxy_ini=''
@@ -33,7 +38,7 @@ sk_usage() {
 	cat <<'SKELETONKEY_USAGE'
 Usage: job.sh [-d] [--preserve-dir] [--] [ARGUMENT...]
 
-Runs the job climate. Arguments are given to the application after those of the job file.
+Runs one job, "climate", on this machine. Its application gets the arguments of the job file, then these.
 
   -d, --debug      say what is done
   --preserve-dir   keep the scratch directory
@@ -41,10 +46,14 @@ Runs the job climate. Arguments are given to the application after those of the 
   --version        version of skeletonkey that made this script
 
 The runtime is kept in $SKELETONKEY_CACHE, $XDG_CACHE_HOME/skeletonkey or ~/.cache/skeletonkey.
-Exit code: that of the application, or 64 bad job, 65 bad download, 69 server unreachable *,
-70 internal error, 71 this node cannot run it, 73 no scratch or cache directory *,
-74 data not written back *, 75 temporary failure *, 77 ticket refused or expired,
-128+n ended by signal n (* another try, or another node, may succeed).
+Exit code: 0, 1 or any other of the application's own. Ours are, with * where another try, or
+another node, may succeed:
+  64  bad usage or job          73  no scratch or cache directory *
+  65  bad or missing download   74  data not written back *
+  69  server unreachable *      75  temporary failure *
+  70  internal error            77  ticket refused or expired
+  71  not on this machine *     126  application cannot be executed, 127 is not there
+  128 and n  ended by signal n
 Example: sh job.sh --debug -- --from 1900
 SKELETONKEY_USAGE
 }
