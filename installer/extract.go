@@ -20,6 +20,7 @@ type extraction struct {
 	archives *tarStream
 	data     io.Reader // the current member's content
 	tree     *tree
+	closer   *closer
 	opts     UnpackOptions
 	lim      Limits
 	sum      Summary
@@ -59,7 +60,11 @@ func (x *extraction) run(ctx context.Context, r io.Reader, dir string) error {
 	x.buf = make([]byte, copySize)
 	x.sum.Format = x.in.format
 
+	x.closer = newCloser()
 	err = x.members()
+	if cerr := x.closer.finish(); err == nil {
+		err = cerr
+	}
 	x.report()
 	if lerr := x.settleLinks(err != nil); err == nil {
 		err = lerr
@@ -177,16 +182,13 @@ func (x *extraction) file(path string, hdr *tar.Header) error {
 		err = x.copy(fd)
 	}
 	if err == nil {
-		err = futimens(fd, mtimeOf(hdr))
+		x.sum.Files++
+		x.closer.add(openFile{fd, mtimeOf(hdr), path})
+		return nil
 	}
-	if cerr := unix.Close(fd); err == nil && cerr != unix.EINTR {
-		err = cerr
-	}
+	unix.Close(fd)
 	if errno, ok := err.(unix.Errno); ok {
 		err = &os.PathError{Op: "write", Path: path, Err: errno}
-	}
-	if err == nil {
-		x.sum.Files++
 	}
 	return err
 }
