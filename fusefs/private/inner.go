@@ -53,7 +53,7 @@ func newInner() (*inner, error) {
 	if err := unpack(innerSpecFD, &in.spec); err != nil {
 		return nil, err
 	}
-	in.log = slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: in.spec.LogLevel}))
+	in.log = slog.New(linkHandler(l, in.spec.LogLevel))
 	return in, nil
 }
 
@@ -181,7 +181,6 @@ func (in *inner) serve(serve ServeFunc, m mountSpec) *failure {
 			return failed(kindOther, "make "+where+" read-only", err)
 		}
 	}
-	in.log.Info("mounted", "where", where, "read_only", m.ReadOnly)
 	return nil
 }
 

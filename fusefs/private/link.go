@@ -3,9 +3,11 @@ package private
 import (
 	"bytes"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -23,7 +25,7 @@ const maxMessage = 64 << 10
 // What a message between outer and inner is; its first byte.
 const (
 	msgSignal = 'S' // to the inner: one byte, the signal's number
-	msgLog    = 'L' // to the outer: a record as slog.JSONHandler writes it
+	msgLog    = 'L' // to the outer: a record as linkHandler writes it
 	msgReport = 'R' // to the outer: a report in JSON, the last message
 )
 
@@ -95,13 +97,39 @@ func (l *link) get(buf []byte) (kind byte, body []byte, err error) {
 	}
 }
 
-// Write makes a link the output of a slog.JSONHandler. What cannot be sent
+// Write makes a link the output of a linkHandler. What cannot be sent
 // within a second (the outer is stopped) or is too long is lost.
 func (l *link) Write(line []byte) (int, error) {
 	if err := l.put(msgLog, line, time.Second); err != nil {
 		return 0, err
 	}
 	return len(line), nil
+}
+
+// linkHandler writes records for relog, whose values are texts where JSON would take
+// them apart: the outer does not know their types.
+func linkHandler(w io.Writer, level slog.Level) slog.Handler {
+	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		builtIn := len(groups) == 0 && (a.Key == slog.LevelKey || a.Key == slog.TimeKey || a.Key == slog.MessageKey)
+		switch kind := a.Value.Kind(); {
+		case builtIn:
+		case kind == slog.KindDuration:
+			a.Value = slog.StringValue(a.Value.String())
+		case kind == slog.KindAny:
+			a.Value = slog.StringValue(textOf(a.Value.Any()))
+		}
+		return a
+	}})
+}
+
+// textOf is how a slog.TextHandler writes a value.
+func textOf(v any) string {
+	if m, ok := v.(encoding.TextMarshaler); ok {
+		if text, err := m.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	return fmt.Sprintf("%+v", v)
 }
 
 // relog passes a record of the inner's to the outer's log.
