@@ -14,7 +14,8 @@ var (
 	// ErrNoFuse says that FUSE file systems cannot be mounted here; see
 	// Unavailable for the reason.
 	ErrNoFuse = errors.New("no FUSE")
-	// ErrNoMountPoint says that a Mount's place neither exists nor may be made.
+	// ErrNoMountPoint says that a Mount's place neither exists nor may be made; see
+	// PlaceError for which.
 	ErrNoMountPoint = errors.New("no such mount point")
 	// ErrDied says that the process which served the file systems ended by
 	// itself (killed, out of memory, crashed). What the command had written
@@ -58,6 +59,20 @@ func (e *ExecError) ExitCode() int {
 	}
 	return 126
 }
+
+// PlaceError is an ErrNoMountPoint that names the place.
+type PlaceError struct {
+	Where string
+	Text  string // the cause
+}
+
+// Error names the place and the cause.
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("mount at %s: %v: %s", e.Where, ErrNoMountPoint, e.Text)
+}
+
+// Unwrap returns ErrNoMountPoint.
+func (e *PlaceError) Unwrap() error { return ErrNoMountPoint }
 
 // MountError is what a ServeFunc or a Server's Close returned. Only its text
 // and its code come over from the serving process.
@@ -155,7 +170,7 @@ func (f *failure) public() error {
 	case kindServe, kindClose:
 		return &MountError{Where: string(f.Path), Closing: f.Kind == kindClose, Text: f.Text, Code: f.Code}
 	case kindMountPoint:
-		return fmt.Errorf("mount at %s: %w: %s", f.Path, ErrNoMountPoint, f.Text)
+		return &PlaceError{Where: string(f.Path), Text: f.Text}
 	}
 	if f.Errno != 0 {
 		return fmt.Errorf("run in a private namespace: %s: %w", f.Text, f.Errno)

@@ -5,7 +5,7 @@ package job
 // same job would end the same way anywhere, retryable when another try, or another node, may succeed.
 const (
 	ExitUsage         = 64  // wrong options, or a job that cannot be read: final
-	ExitBadDownload   = 65  // a checksum does not fit, or an archive is refused: final
+	ExitBadDownload   = 65  // a checksum does not fit, or an archive cannot be had or is refused: final
 	ExitUnreachable   = 69  // the data server or the web server cannot be reached: retryable
 	ExitInternal      = 70  // a fault of ours: final
 	ExitNoMount       = 71  // this node cannot do it: no way to mount, no runtime for its machine, no tool to fetch with; another node may
@@ -14,7 +14,7 @@ const (
 	ExitTemporary     = 75  // a temporary failure: retryable
 	ExitTicket        = 77  // the ticket is refused or has expired: final, generate the job again
 	ExitNotExecutable = 126 // the application cannot be executed: final
-	ExitNotFound      = 127 // the application is not there: final
+	ExitNotFound      = 127 // the application is not in what was unpacked or on the node: final
 	ExitSignal        = 128 // 128+n: ended by signal n
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -62,9 +63,11 @@ func locate(location string) (where string, local bool, err error) {
 func (r *runner) fetch(ctx context.Context, location string) error {
 	app := &r.Job.Application
 	r.phase("fetch", "location", location, "sha256", app.SHA256)
+	last := &lastWord{Handler: r.Log.Handler()}
 	got, err := installer.Fetch(ctx, location, r.scratch.archive(), installer.FetchOptions{
-		SHA256: app.SHA256, Proxies: r.env.proxiesFor(location, r.Job), Mode: 0o600, Log: r.Log,
+		SHA256: app.SHA256, Proxies: r.env.proxiesFor(location, r.Job), Mode: 0o600, Log: slog.New(last),
 	})
+	last.say(ctx, err)
 	if err != nil {
 		return failed(ctx, archiveCode(err), fmt.Errorf("the application: %w", err))
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,6 +81,10 @@ func Exec(ctx context.Context, o ExecOptions) (int, error) {
 		return ExitCode(err), err
 	}
 	res, err := private.Run(ctx, plan, signals)
+	var place *private.PlaceError
+	if errors.As(err, &place) && slices.ContainsFunc(o.Mounts, func(m ExecMount) bool { return m.Where == place.Where }) {
+		err = &Failure{job.ExitUsage, err} // the caller chose it
+	}
 	return ended(ctx, res, err)
 }
 

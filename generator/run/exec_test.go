@@ -93,7 +93,7 @@ func TestExecFails(t *testing.T) {
 		{with(n.exec("echo never", mount), func(s *helperSpec) { s.Exec.Auth = "ticket" }), job.ExitTicket, "no ticket"},
 		{n.exec("echo never", ExecMount{Server: n.peer.Addr, Path: "/in/missing"}), job.ExitUsage, "/in/missing: no such file"},
 		{n.exec("echo never", ExecMount{Server: n.peer.Addr, Path: "/in/data"}), job.ExitUsage, "/in/data: not a directory"},
-		{n.exec("echo never", ExecMount{Server: n.peer.Addr, Where: "/proc/missing"}), job.ExitNoMount, "/proc"},
+		{n.exec("echo never", ExecMount{Server: n.peer.Addr, Where: "/proc/missing"}), job.ExitUsage, "mount at /proc/missing: "},
 		{with(n.exec("echo never", ExecMount{Server: "127.0.0.1:1"}), func(s *helperSpec) { s.Connect = 200 * time.Millisecond }),
 			job.ExitUnreachable, "127.0.0.1:1 has not answered"},
 		{with(n.exec("echo never", ExecMount{Server: n.peer.Addr, Path: "/other"}), func(s *helperSpec) {

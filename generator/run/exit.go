@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/http"
 	"syscall"
 
 	"skeletonkey/fusefs/private"
@@ -79,13 +77,8 @@ func diskCode(err error, otherwise int) int {
 // archiveCode is the exit code for an error of fetching or unpacking the
 // application.
 func archiveCode(err error) int {
-	var fetch *installer.FetchError
-	switch {
-	case installer.Retryable(err):
+	if installer.Retryable(err) {
 		return job.ExitUnreachable
-	case errors.Is(err, fs.ErrNotExist),
-		errors.As(err, &fetch) && (fetch.Status == http.StatusNotFound || fetch.Status == http.StatusGone):
-		return job.ExitNotFound
 	}
 	return diskCode(err, job.ExitBadDownload)
 }

@@ -182,5 +182,5 @@ func TestLocalArchive(t *testing.T) {
 	}
 	spec := helperSpec{Job: n.job()}
 	spec.Job.Application.Location, spec.Job.Application.SHA256 = "missing.tar", ""
-	n.run(spec, how{dir: n.dir}).expectError(t, 127, n.dir+"/missing.tar")
+	n.run(spec, how{dir: n.dir}).expectError(t, job.ExitBadDownload, n.dir+"/missing.tar")
 }

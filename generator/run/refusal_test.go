@@ -39,7 +39,11 @@ func TestBadApplication(t *testing.T) {
 	}
 
 	n.web.Config.Handler = http.NotFoundHandler()
-	n.run(helperSpec{Job: n.job()}, how{}).expectError(t, job.ExitNotFound, "404", n.web.URL)
+	res := n.run(helperSpec{Job: n.job()}, how{})
+	res.expectError(t, job.ExitBadDownload, "404", n.web.URL)
+	if strings.Contains(res.log, "404") {
+		t.Errorf("said twice:\n%s", res.log)
+	}
 }
 
 // TestWebServerAway: a web server that cannot be reached is worth another try.
@@ -47,7 +51,11 @@ func TestWebServerAway(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, script(`echo never`))
 	n.web.Close()
-	n.run(helperSpec{Job: n.job()}, how{}).expectError(t, job.ExitUnreachable, "refused", n.web.URL)
+	res := n.run(helperSpec{Job: n.job()}, how{})
+	res.expectError(t, job.ExitUnreachable, "refused", n.web.URL)
+	if said := strings.Count(res.log, "refused"); said != 4 { // of five attempts the last one is the error
+		t.Errorf("%d failures in the log:\n%s", said, res.log)
+	}
 }
 
 // TestNameTaken: an archive cannot put something in the place of the data.
