@@ -33,13 +33,15 @@ var arrows = map[string][]string{
 		"fusefs", "fusefs/private", "fusefs/cvmfs"},
 	"installer":                     {},
 	"examples/climate":              {},
+	"examples/cvmfs":                {},
 	"examples/installed":            {},
+	"examples/internal/readmetest":  {},
 	"cmd/skeletonkey/internal/dist": {},
 	"cmd/skeletonkey":               {"*"},
 }
 
 // testOnly are packages that only tests import.
-var testOnly = []string{"chirpd/chirptest", "fusefs/cvmfs/cvmfstest"}
+var testOnly = []string{"chirpd/chirptest", "fusefs/cvmfs/cvmfstest", "examples/internal/readmetest"}
 
 type listed struct {
 	ImportPath                         string
