@@ -19,6 +19,10 @@ import (
 // when the machine has such a directory of its own.
 const Home = "/chirp"
 
+// RepositoryHome is such a directory too: a machine that has CVMFS may lack the
+// repository that is mounted there.
+const RepositoryHome = "/cvmfs"
+
 // DefaultCloseTimeout is how long file systems may take to write back what the
 // command left, unless the Plan says otherwise.
 const DefaultCloseTimeout = 2 * time.Minute

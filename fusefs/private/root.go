@@ -188,7 +188,7 @@ func bind(src, dst string, t fs.FileMode) error {
 // makePoint makes sure that a directory exists at where.
 func (r *room) makePoint(where string) *failure {
 	parent := filepath.Dir(where)
-	mayCover := parent == Home && !r.inPlace && !r.isOurs(Home)
+	mayCover := (parent == Home || parent == RepositoryHome) && !r.inPlace && !r.isOurs(parent)
 	st, err := os.Stat(where)
 	switch {
 	case err == nil && st.IsDir():
@@ -197,7 +197,7 @@ func (r *room) makePoint(where string) *failure {
 		return &failure{Kind: kindMountPoint, Path: raw(where), Text: "it is not a directory"}
 	case !errors.Is(err, fs.ErrNotExist):
 		if mayCover { // a dead mount, or that of another user
-			return r.coverHome(where)
+			return r.coverWith(parent, where)
 		}
 		return &failure{Kind: kindMountPoint, Path: raw(where), Text: err.Error()}
 	}
@@ -209,7 +209,7 @@ func (r *room) makePoint(where string) *failure {
 	case r.isOurs(parent):
 		return makeDir(where)
 	case mayCover:
-		return r.coverHome(where)
+		return r.coverWith(parent, where)
 	}
 	return &failure{Kind: kindMountPoint, Path: raw(where), Text: fmt.Sprintf(
 		"%s has no such directory, and none may be made there; make it, or take a place in %s", parent, Home)}
@@ -242,20 +242,20 @@ func makeDir(dir string) *failure {
 	return nil
 }
 
-// coverHome covers a Home that the machine has by a tmpfs with the same
-// entries, so that the directory where can be made in it without a trace.
-func (r *room) coverHome(where string) *failure {
-	fd, err := unix.Open(Home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// coverWith covers a directory that the machine has by a tmpfs with the same entries, so
+// that the directory where can be made in it without a trace.
+func (r *room) coverWith(home, where string) *failure {
+	fd, err := unix.Open(home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return failed(kindOther, "open "+Home, err)
+		return failed(kindOther, "open "+home, err)
 	}
 	defer unix.Close(fd)
-	if err := mountTmpfs(Home); err != nil {
-		return failed(kindOther, "mount a tmpfs on "+Home, err)
+	if err := mountTmpfs(home); err != nil {
+		return failed(kindOther, "mount a tmpfs on "+home, err)
 	}
-	r.ours = append(r.ours, Home)
-	if f := r.fill("/proc/self/fd/"+strconv.Itoa(fd), Home, filepath.Base(where)); f != nil {
-		r.log.Warn("left out of the private namespace", "path", Home+"/*", "error", f) // a dead mount, for one
+	r.ours = append(r.ours, home)
+	if f := r.fill("/proc/self/fd/"+strconv.Itoa(fd), home, filepath.Base(where)); f != nil {
+		r.log.Warn("left out of the private namespace", "path", home+"/*", "error", f) // a dead mount, for one
 	}
 	return makeDir(where)
 }

@@ -6,19 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"skeletonkey/fusefs/cvmfs"
 	"skeletonkey/fusefs/private"
 	"skeletonkey/generator/job"
 )
-
-// repositoryHome is where CVMFS repositories are, by their names, on every machine
-// that has them.
-const repositoryHome = "/cvmfs"
 
 // RepositoryConfig says which CVMFS repository is served at a place.
 type RepositoryConfig struct {
@@ -33,7 +32,7 @@ type RepositoryConfig struct {
 func (r *runner) repositories(p place) ([]private.Mount, error) {
 	var list []private.Mount
 	for _, repo := range r.Job.CVMFS {
-		where := filepath.Join(repositoryHome, repo.Name)
+		where := filepath.Join(private.RepositoryHome, repo.Name)
 		if cvmfs.HostMounted(repo.Name) {
 			r.Log.Info("the machine has the CVMFS repository", "at", where)
 			continue
@@ -51,35 +50,72 @@ func (r *runner) repositories(p place) ([]private.Mount, error) {
 }
 
 func (r *runner) repositoryConfig(repo job.Repository) *RepositoryConfig {
-	c := &RepositoryConfig{Repository: repo, CacheDir: r.cacheDir(), Variables: r.Job.Environment}
-	if o, err := cvmfs.ParseOptions(repo.Options); err == nil && len(o.URLs) > 0 { // what is wrong is said when it is opened
-		var groups []string
-		for _, proxy := range r.env.proxiesFor(o.URLs[0], r.Job) {
-			if proxy == "" {
-				proxy = cvmfs.Direct
-			}
-			groups = append(groups, proxy)
-		}
-		c.Proxies = strings.Join(groups, ";")
+	c := &RepositoryConfig{Repository: repo, Variables: r.Job.Environment}
+	o, err := cvmfs.ParseOptions(repo.Options)
+	if err != nil || len(o.URLs) == 0 {
+		return c // what is wrong is said when it is opened
 	}
+	if o.CacheDir == "" {
+		c.CacheDir = r.cacheDir()
+	}
+	var groups []string
+	for _, proxy := range r.env.proxiesFor(o.URLs[0], r.Job) {
+		switch u, err := url.Parse(proxy); {
+		case proxy == "":
+			groups = append(groups, cvmfs.Direct)
+		case err == nil && (u.Scheme == "http" || u.Scheme == "https") && !strings.ContainsAny(proxy, ";|"):
+			groups = append(groups, proxy)
+		default:
+			r.Log.Info("CVMFS repositories do not come by this kind of proxy", "scheme", strings.SplitN(proxy, ":", 2)[0])
+		}
+	}
+	c.Proxies = strings.Join(groups, ";")
 	return c
 }
 
-// cacheDir is the place on this node where repositories are cached, by the rules
-// by which the job script keeps the runtime.
+// cacheDir is the place on this node where repositories are cached, by the rules by which the job script
+// keeps the runtime: one that is ours alone, in the user's cache, else beside the scratch directory. Where
+// there is none the job has a cache of its own.
 func (r *runner) cacheDir() string {
-	switch {
+	base := ""
+	switch home := r.env.get("HOME"); {
 	case r.env.get("SKELETONKEY_CACHE") != "":
-		return filepath.Join(r.env.get("SKELETONKEY_CACHE"), "cvmfs")
+		base = r.env.get("SKELETONKEY_CACHE")
 	case r.env.get("XDG_CACHE_HOME") != "":
-		return filepath.Join(r.env.get("XDG_CACHE_HOME"), "skeletonkey", "cvmfs")
+		base = filepath.Join(r.env.get("XDG_CACHE_HOME"), "skeletonkey")
+	case home != "" && exists(home):
+		base = filepath.Join(home, ".cache", "skeletonkey")
 	}
-	if home := r.env.get("HOME"); home != "" {
-		if info, err := os.Stat(home); err == nil && info.IsDir() {
-			return filepath.Join(home, ".cache", "skeletonkey", "cvmfs")
+	for _, base := range []string{base, filepath.Join(filepath.Dir(r.scratch.dir), "skeletonkey-"+strconv.Itoa(os.Getuid()))} {
+		if base == "" {
+			continue
 		}
+		dir := filepath.Join(base, "cvmfs")
+		err := makeOwn(dir)
+		if err == nil {
+			return dir
+		}
+		r.Log.Info("no cache for CVMFS repositories here", "dir", dir, "error", err)
 	}
-	return filepath.Join(filepath.Dir(r.scratch.dir), "skeletonkey-"+strconv.Itoa(os.Getuid()), "cvmfs")
+	return filepath.Join(r.scratch.dir, "cvmfs")
+}
+
+// makeOwn makes a directory, if need be, and makes sure that we can write into it and nobody else.
+func makeOwn(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return errors.New("it is not absolute")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	switch err := unix.Lstat(dir, &st); {
+	case err != nil:
+		return err
+	case int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o022 != 0:
+		return errors.New("it is not a directory that only we can write")
+	}
+	return unix.Access(dir, unix.W_OK|unix.X_OK)
 }
 
 // serveRepository opens a repository and mounts it. What comes back closes both.
@@ -102,7 +138,6 @@ func serveRepository(ctx context.Context, log *slog.Logger, m private.Mount, c *
 	if err != nil {
 		return nil, errors.Join(&Failure{job.ExitNoMount, fmt.Errorf("mount %s: %w", m.Where, err)}, repo.Close())
 	}
-	log.Info("mounted", "repository", c.Name, "revision", repo.Revision())
 	return mounted, nil
 }
 

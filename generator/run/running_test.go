@@ -96,7 +96,7 @@ func (r *running) left() string {
 	check(r.t, err)
 	for line := range strings.Lines(string(mounts)) {
 		where := strings.Fields(line)[1]
-		if strings.HasPrefix(where, r.n.base+"/") || strings.HasPrefix(where, "/chirp") {
+		if strings.HasPrefix(where, r.n.base+"/") || strings.HasPrefix(where, "/chirp") || strings.HasPrefix(where, "/cvmfs/"+repoName) {
 			left = append(left, "mount "+where)
 		}
 	}
