@@ -17,10 +17,10 @@ import (
 
 // lab is a data server of its own process, which can be killed, and a job on it.
 type lab struct {
-	t                       *testing.T
-	dir, port, script       string
-	server                  *exec.Cmd
-	results, started, go_on string
+	t                         *testing.T
+	dir, port, script         string
+	server                    *exec.Cmd
+	results, started, proceed string
 }
 
 // newLab starts the server and makes a job whose application writes, waits for a
@@ -34,7 +34,7 @@ func newLab(t *testing.T) *lab {
 	}
 	l := &lab{t: t, dir: t.TempDir(), port: freePort(t)}
 	l.results = filepath.Join(l.dir, "export/results")
-	l.started, l.go_on = filepath.Join(l.dir, "started"), filepath.Join(l.dir, "go")
+	l.started, l.proceed = filepath.Join(l.dir, "started"), filepath.Join(l.dir, "go")
 	for _, dir := range []string{l.results, filepath.Join(l.dir, "tmp"), filepath.Join(l.dir, "dist")} {
 		l.must(os.MkdirAll(dir, 0o755))
 	}
@@ -42,7 +42,7 @@ func newLab(t *testing.T) *lab {
 	l.serve()
 	app := fmt.Sprintf(`for i in 1 2 3 4 5 6 7 8; do echo line $i; done >results/first && touch %s
 until [ -e %s ]; do sleep 0.05; done
-cat results/first >results/second && echo end >>results/second`, l.started, l.go_on)
+cat results/first >results/second && echo end >>results/second`, l.started, l.proceed)
 	ini := fmt.Sprintf("[Server]\nlocation = 127.0.0.1:%s\n[Directories]\nwrite = results\n[Application]\nscript = /bin/sh\narguments = -e -c '%s'\n[Runtime]\nlocation = %s\n",
 		l.port, strings.ReplaceAll(app, "\n", "; "), filepath.Join(l.dir, "dist"))
 	l.must(os.WriteFile(filepath.Join(l.dir, "job.ini"), []byte(strings.ReplaceAll(ini, "do;", "do")), 0o600))
@@ -78,15 +78,14 @@ func (l *lab) serve() {
 	l.must(os.RemoveAll(ready))
 	l.server = exec.Command(binary, "serve", "--root", filepath.Join(l.dir, "export"), "--listen", "127.0.0.1:"+l.port,
 		"--state", filepath.Join(l.dir, "state"), "--port-file", ready, "-q")
-	var told bytes.Buffer
-	l.server.Stderr = &told
+	l.server.Stderr = os.Stderr
 	l.must(l.server.Start())
 	server := l.server
 	l.t.Cleanup(func() {
 		_ = server.Process.Kill() // dead already where the test killed it
 		_ = server.Wait()
 	})
-	l.wait("the server to listen: "+told.String(), func() bool { _, err := os.Stat(ready); return err == nil })
+	l.wait("the server to listen", func() bool { _, err := os.Stat(ready); return err == nil })
 }
 
 func (l *lab) killServer() {
@@ -134,7 +133,7 @@ func TestServerKilledAndStartedAgain(t *testing.T) {
 	defer cancel()
 	job, told := l.start(ctx)
 	l.killServer()
-	l.must(os.WriteFile(l.go_on, nil, 0o644))
+	l.must(os.WriteFile(l.proceed, nil, 0o644))
 	l.serve()
 	if err := job.Wait(); err != nil {
 		t.Fatalf("job: %v\n%s", err, told)
@@ -155,7 +154,7 @@ func TestServerKilledForGood(t *testing.T) {
 	defer cancel()
 	job, told := l.start(ctx)
 	l.killServer()
-	l.must(os.WriteFile(l.go_on, nil, 0o644))
+	l.must(os.WriteFile(l.proceed, nil, 0o644))
 	l.must(job.Process.Signal(syscall.SIGTERM))
 	err := job.Wait()
 	var exit *exec.ExitError
