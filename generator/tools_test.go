@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -20,10 +21,12 @@ func (n *node) only(programs ...string) {
 		if !ok {
 			target = name
 		}
+		var err error
 		if name == "python3" {
-			target = realPython(n.t)
+			target, err = pythonPath()
+		} else {
+			target, err = exec.LookPath(target)
 		}
-		target, err := exec.LookPath(target)
 		if err != nil {
 			n.t.Skip(err)
 		}
@@ -35,15 +38,11 @@ func (n *node) only(programs ...string) {
 	n.env[0] = "PATH=" + n.path("bin")
 }
 
-// realPython returns the interpreter itself, behind any wrapper that needs a PATH of its own.
-func realPython(t *testing.T) string {
-	t.Helper()
+// pythonPath finds the interpreter itself, behind any wrapper that needs a PATH of its own.
+var pythonPath = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
-	if err != nil {
-		t.Skip(err)
-	}
-	return strings.TrimSpace(string(out))
-}
+	return strings.TrimSpace(string(out)), err
+})
 
 // Case 41: any one of the tools will do, and what is missing is said.
 func TestTools(t *testing.T) {

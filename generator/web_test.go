@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,10 @@ import (
 var web *fakeWeb
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil { // most of them wait most of the time
+		panic(err)
+	}
 	web = &fakeWeb{gets: map[string]int{}, hanging: map[string]int{}}
 	web.Server = httptest.NewServer(web)
 	code := m.Run()
