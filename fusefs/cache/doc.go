@@ -12,7 +12,9 @@
 //     Invalidate of their range and the end of the Read. A short result is the end
 //     of the file, never a short read.
 //   - A Writer hands on the accepted bytes in the order in which they came, each
-//     exactly once, holds no more than its limit, and reports each failed write.
+//     exactly once, holds no more than its limit, and reports each failed write. What
+//     a short write left over follows later, or is a failed write where newer bytes
+//     went to the same place.
 //
 // Limits: neither Reader nor Writer knows of the other, nor of a second open file
 // on the same inode: whoever owns them awaits the writes before reading, and calls

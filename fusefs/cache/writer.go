@@ -161,7 +161,8 @@ func (w *Writer) changed() {
 	w.change = make(chan struct{})
 }
 
-// complete waits for a piece's answer, and writes again what a short one left over.
+// complete waits for the oldest piece's answer, and writes again what a short one left
+// over.
 func (w *Writer) complete(p *piece) error {
 	rest, off, write := p.data, p.off, p.write
 	for {
@@ -175,8 +176,23 @@ func (w *Writer) complete(p *piece) error {
 			return io.ErrShortWrite
 		}
 		rest, off = rest[n:], off+n
-		write = w.start(rest, off)
+		if write = w.resume(rest, off); write == nil {
+			return io.ErrShortWrite
+		}
 	}
+}
+
+// resume starts what a short write of the oldest piece left over, unless newer bytes for
+// the same place have been sent since: it would overwrite them.
+func (w *Writer) resume(rest []byte, off int64) Transfer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, newer := range w.flight[1:] {
+		if newer.off < off+int64(len(rest)) && newer.end() > off {
+			return nil
+		}
+	}
+	return w.start(rest, off)
 }
 
 // Push starts what was accepted and not started yet.

@@ -198,6 +198,32 @@ func TestWriterReportsEachFailure(t *testing.T) {
 	}
 }
 
+// TestShortWriteOvertaken checks that what a short write left over is written again only
+// where nothing newer has gone to the same place meanwhile; there it is a failure.
+func TestShortWriteOvertaken(t *testing.T) {
+	for name, newer := range map[string]int64{"beside": 100, "over": 60} {
+		s := &server{}
+		var v verdicts
+		w := NewWriter(s.write, new(Buffers), nil, false, v.ended)
+		w.Write(bytes.Repeat([]byte("o"), 100), 0)
+		w.Write(bytes.Repeat([]byte("n"), 20), newer)
+		w.Push()
+		asked := s.take()
+		asked[1].answer(20, nil)
+		asked[0].answer(50, nil)
+		s.mu.Lock()
+		s.auto = true
+		s.mu.Unlock()
+		if err := w.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := s.take()
+		if over := newer < 100; over != (len(v.errors) == 1) || over != (len(again) == 0) {
+			t.Errorf("%s: reported %v, written again %d times", name, v.errors, len(again))
+		}
+	}
+}
+
 // TestOverlaps checks what counts as not yet answered.
 func TestOverlaps(t *testing.T) {
 	s := &server{}
