@@ -66,21 +66,17 @@ const (
 // XattrCreate or XattrReplace.
 func (c *Client) Setxattr(ctx context.Context, path, name string, value []byte, flags int64) error {
 	r := &wire.Setxattr{Path: path, Name: name, Length: int64(len(value)), Flags: flags}
-	return c.setxattr(ctx, r, path, value, flags)
+	return c.setxattr(ctx, r, path, value)
 }
 
 // Lsetxattr is Setxattr of a link itself.
 func (c *Client) Lsetxattr(ctx context.Context, path, name string, value []byte, flags int64) error {
 	r := &wire.Lsetxattr{Path: path, Name: name, Length: int64(len(value)), Flags: flags}
-	return c.setxattr(ctx, r, path, value, flags)
+	return c.setxattr(ctx, r, path, value)
 }
 
-func (c *Client) setxattr(ctx context.Context, r wire.Request, path string, value []byte, flags int64) error {
-	twice := again
-	if flags != 0 {
-		twice = once
-	}
-	k := c.call(r.Command(), path, twice, r)
+func (c *Client) setxattr(ctx context.Context, r wire.Request, path string, value []byte) error {
+	k := c.call(r.Command(), path, once, r)
 	k.data = value
 	_, err := c.do(ctx, k)
 	return err
@@ -88,12 +84,12 @@ func (c *Client) setxattr(ctx context.Context, r wire.Request, path string, valu
 
 // Removexattr removes an extended attribute of what path leads to.
 func (c *Client) Removexattr(ctx context.Context, path, name string) error {
-	return noAttr(c.change(ctx, path, once, &wire.Removexattr{Path: path, Name: name}))
+	return noAttr(c.change(ctx, path, &wire.Removexattr{Path: path, Name: name}))
 }
 
 // Lremovexattr is Removexattr of a link itself.
 func (c *Client) Lremovexattr(ctx context.Context, path, name string) error {
-	return noAttr(c.change(ctx, path, once, &wire.Lremovexattr{Path: path, Name: name}))
+	return noAttr(c.change(ctx, path, &wire.Lremovexattr{Path: path, Name: name}))
 }
 
 // Hash returns a file's sum, which the server works out: algorithm is md5 or sha1.

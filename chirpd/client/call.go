@@ -10,13 +10,13 @@ import (
 )
 
 // replay says what may be done with a call whose request may have been executed
-// by a server that can no longer tell. A request that was not sent is always sent
-// again.
+// before its connection was lost. A request that was not sent is always sent on the
+// next one.
 type replay uint8
 
 const (
 	pure  replay = iota // only reads: send it again
-	again               // twice is as good as once: send it again if the first copy is surely dead
+	again               // twice is as good as once: send it again if the first copy is as good as surely dead
 	once                // never twice
 )
 

@@ -45,6 +45,7 @@ type Options struct {
 
 	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	keepAlive time.Duration
+	settle    time.Duration
 }
 
 // The defaults of Options.
@@ -57,6 +58,11 @@ const (
 // alive, at the latest after twice that, and another one let go. A plain server
 // drops idle clients after 60 s.
 const keepAlive = 20 * time.Second
+
+// settle is how long a server whose connection was lost has to finish the request
+// that it was at work on, before writes are sent again: the first copy must not run
+// after a newer write.
+const settle = time.Second
 
 func (o Options) withDefaults(server string) Options {
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
@@ -77,7 +83,7 @@ func (o Options) withDefaults(server string) Options {
 	if o.resolve == nil {
 		o.resolve = net.DefaultResolver.LookupNetIP
 	}
-	o.keepAlive = cmp.Or(o.keepAlive, keepAlive)
+	o.keepAlive, o.settle = cmp.Or(o.keepAlive, keepAlive), cmp.Or(o.settle, settle)
 	return o
 }
 

@@ -60,10 +60,11 @@ func (l *lane) prepare(failure error) (ctx context.Context, cancel context.Cance
 		l.keeping, l.attempt = false, nil
 	} else {
 		if failure != nil {
-			l.fails++
+			l.failed()
 		}
-		if l.fails > 0 {
-			pause = l.delay.NextBackOff()
+		pause = max(time.Until(l.settled), 0)
+		if l.client.opt.Timeout > 0 {
+			pause = max(pause, time.Until(l.notYet))
 		}
 		ctx, cancel = context.WithDeadline(l.ctx, until)
 		l.attempt = cancel
@@ -80,6 +81,10 @@ func (l *lane) prepare(failure error) (ctx context.Context, cancel context.Cance
 	}
 	return ctx, cancel, pause
 }
+
+// failed notes an attempt or a connection that was of no use: the next one has to
+// wait a little, each time longer. l.mu is held.
+func (l *lane) failed() { l.notYet = time.Now().Add(l.delay.NextBackOff()) }
 
 // expire takes the calls out of pending that need not wait any more after failure,
 // and says until when the next attempt may last. l.mu is held.

@@ -39,20 +39,25 @@
 // is sent on the next one, and so is one that only reads. Of the others, whose
 // request may have been executed,
 //
-//   - one that can run twice with the same result (Pwrite at an offset, Truncate,
-//     Chmod, Utime, Setacl, Setxattr, Open with create or truncate) is sent again if
-//     the server itself ended the connection. After a stall or a time-out on the
-//     network it is not, as the server may wake up and run the first copy after
-//     newer requests.
+//   - Pwrite at an offset, and an Open that may create but neither truncates nor is
+//     exclusive, are sent again if the server itself ended the connection, a second
+//     later, when it has surely finished what it was at work on. After a stall or
+//     a time-out on the network they are not, as the server may wake up and run the
+//     first copy after newer requests.
 //   - a Pwrite moreover is not sent again while another File of this Client writes
 //     to the same file, as it could overtake that one's data. The writes of one
 //     File are sent again in their order, before anything newer.
-//   - Mkdir, Rename, Unlink, Rmdir, Rmall, Link, Symlink, an exclusive Open, a
-//     Pwrite that appends and the like are never sent again.
+//   - everything else that changes something (Mkdir, Rename, Unlink, Truncate,
+//     Setacl, Putfile, an Open that truncates, a Pwrite that appends, ...) is never
+//     sent again.
 //
 // A call that is not sent again fails with EIO and says that its outcome is unknown.
 //
 // # Limits
+//
+// "Surely" above is a second's grace: that a connection was ended by something on
+// the way, while the server had read a write and did not get round to it for longer
+// than that, cannot be seen on the plain protocol.
 //
 // A server process that is killed loses nothing that it acknowledged, since the
 // kernel of its host has it. The plain protocol cannot tell that the host itself

@@ -17,3 +17,9 @@ func (o Options) WithResolver(r func(ctx context.Context, network, host string) 
 	o.resolve = r
 	return o
 }
+
+// WithSettle returns o with another time for servers to finish.
+func (o Options) WithSettle(d time.Duration) Options {
+	o.settle = d
+	return o
+}

@@ -146,7 +146,7 @@ func cutEverywhere(t *testing.T, p *chirptest.Peer, w chirptest.Way, step int64)
 	for n := int64(1); ; n += step {
 		dir := fmt.Sprintf("/d%d", n)
 		relay.CutAfter(w, n)
-		c := client.New(relay.Addr, client.Options{Timeout: 10 * time.Second, Conns: 1})
+		c := client.New(relay.Addr, client.Options{Timeout: 10 * time.Second, Conns: 1}.WithSettle(10*time.Millisecond))
 		if !conversation(t, c, dir, n) {
 			unknown++
 		}
@@ -180,7 +180,7 @@ func conversation(t *testing.T, c *client.Client, dir string, n int64) (known bo
 	if got := read(t, f); got != "content" {
 		t.Errorf("cut at %d: read %q", n, got)
 	}
-	g, err := c.Open(ctx, "/g", create|wire.OpenTruncate, 0o644)
+	g, err := c.Open(ctx, "/g", create, 0o644)
 	ok(t, err)
 	for i, s := range []string{"one,", "two,", "three"} {
 		_, err := g.Pwrite(ctx, []byte(s), int64(4*i))

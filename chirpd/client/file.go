@@ -35,9 +35,9 @@ func (c *Client) Open(ctx context.Context, path string, flags wire.OpenFlags, mo
 	f := &File{client: c, lane: c.choose(), flags: flags, path: path}
 	twice := again
 	switch {
-	case flags&wire.OpenExclude != 0:
-		twice = once
-	case flags&(wire.OpenCreate|wire.OpenTruncate) == 0:
+	case flags&(wire.OpenExclude|wire.OpenTruncate) != 0:
+		twice = once // a late truncate would take what was written since
+	case flags&wire.OpenCreate == 0:
 		twice = pure
 	}
 	k := c.call("open", path, twice, &wire.Open{Path: path, Flags: flags, Mode: mode})
@@ -277,7 +277,7 @@ func (f *File) fstat() *Call {
 
 // Ftruncate makes the file length bytes long.
 func (f *File) Ftruncate(ctx context.Context, length int64) error {
-	k := f.call("ftruncate", again, func(fd int64) wire.Request { return &wire.Ftruncate{FD: fd, Length: length} })
+	k := f.call("ftruncate", once, func(fd int64) wire.Request { return &wire.Ftruncate{FD: fd, Length: length} })
 	k.then = func(_ int64, err error) {
 		if err == nil {
 			f.changed(0)
@@ -290,7 +290,7 @@ func (f *File) Ftruncate(ctx context.Context, length int64) error {
 
 // Fchmod sets the file's permissions.
 func (f *File) Fchmod(ctx context.Context, mode int64) error {
-	k := f.call("fchmod", again, func(fd int64) wire.Request { return &wire.Fchmod{FD: fd, Mode: mode} })
+	k := f.call("fchmod", once, func(fd int64) wire.Request { return &wire.Fchmod{FD: fd, Mode: mode} })
 	_, err := f.lane.run(ctx, k)
 	return err
 }

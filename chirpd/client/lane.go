@@ -33,8 +33,9 @@ type lane struct {
 	pending []*Call
 	keeping bool // there is a keeper
 	attempt context.CancelFunc
-	fails   int // attempts and connections since the last answer that were of no use
 	delay   backoff.ExponentialBackOff
+	notYet  time.Time // before it no attempt to connect is made, as earlier ones were of no use
+	settled time.Time // before it none is made, as the server may be at work on what will be sent again
 	idle    *time.Timer
 	seen    int64 // calls of conn when idle last fired
 }
@@ -162,9 +163,11 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 	if own {
 		l.conn = nil
 		l.idle.Stop()
-		if l.fails++; c.answered.Load() > 0 {
-			l.fails = 0
+		if c.answered.Load() > 0 {
 			l.delay.Reset()
+			l.notYet = time.Time{}
+		} else {
+			l.failed()
 		}
 	}
 	var kept []*Call
@@ -177,6 +180,9 @@ func (l *lane) lost(c *conn, orphans []*Call, cause error) {
 			over, err = l.judge(k, c, cause)
 		}
 		if !over && own {
+			if k.sent && k.replay == again {
+				l.settled = time.Now().Add(l.client.opt.settle)
+			}
 			k.conn = nil
 			kept = append(kept, k)
 			continue

@@ -18,8 +18,8 @@ func (c *Client) do(ctx context.Context, k *Call) (int64, error) {
 }
 
 // change runs a call that changes something and has no answer but success.
-func (c *Client) change(ctx context.Context, path string, twice replay, r wire.Request) error {
-	_, err := c.do(ctx, c.call(r.Command(), path, twice, r))
+func (c *Client) change(ctx context.Context, path string, r wire.Request) error {
+	_, err := c.do(ctx, c.call(r.Command(), path, once, r))
 	return err
 }
 
@@ -112,17 +112,18 @@ func (c *Client) Statfs(ctx context.Context, path string) (wire.Statfs, error) {
 // Access asks whether the caller may do mode (4 read, 2 write, 1 execute, 0: it
 // exists) with path; nil means yes.
 func (c *Client) Access(ctx context.Context, path string, mode int64) error {
-	return c.change(ctx, path, pure, &wire.Access{Path: path, Mode: mode})
+	_, err := c.do(ctx, c.call("access", path, pure, &wire.Access{Path: path, Mode: mode}))
+	return err
 }
 
 // Unlink removes a file or a link.
 func (c *Client) Unlink(ctx context.Context, path string) error {
-	return c.change(ctx, path, once, &wire.Unlink{Path: path})
+	return c.change(ctx, path, &wire.Unlink{Path: path})
 }
 
 // Rmdir removes an empty directory.
 func (c *Client) Rmdir(ctx context.Context, path string) error {
-	return c.change(ctx, path, once, &wire.Rmdir{Path: path})
+	return c.change(ctx, path, &wire.Rmdir{Path: path})
 }
 
 // Rmall removes path and all that is below it.
@@ -133,7 +134,7 @@ func (c *Client) Rmall(ctx context.Context, path string) error {
 
 // Mkdir makes a directory.
 func (c *Client) Mkdir(ctx context.Context, path string, mode int64) error {
-	return c.change(ctx, path, once, &wire.Mkdir{Path: path, Mode: mode})
+	return c.change(ctx, path, &wire.Mkdir{Path: path, Mode: mode})
 }
 
 // Rename moves path to newPath, replacing a file there. Open files are followed.
@@ -149,12 +150,12 @@ func (c *Client) Rename(ctx context.Context, path, newPath string) error {
 
 // Link makes newPath another name of the file path.
 func (c *Client) Link(ctx context.Context, path, newPath string) error {
-	return c.change(ctx, newPath, once, &wire.Link{Path: path, NewPath: newPath})
+	return c.change(ctx, newPath, &wire.Link{Path: path, NewPath: newPath})
 }
 
 // Symlink makes newPath a symbolic link with the content target.
 func (c *Client) Symlink(ctx context.Context, target, newPath string) error {
-	return c.change(ctx, newPath, once, &wire.Symlink{Target: target, NewPath: newPath})
+	return c.change(ctx, newPath, &wire.Symlink{Target: target, NewPath: newPath})
 }
 
 // maxTarget is the longest content of a link on Linux, in bytes.
@@ -186,12 +187,12 @@ func blob(limit int64) (func(in *conn, n int64) error, *[]byte) {
 
 // Chmod sets the permissions of path.
 func (c *Client) Chmod(ctx context.Context, path string, mode int64) error {
-	return c.change(ctx, path, again, &wire.Chmod{Path: path, Mode: mode})
+	return c.change(ctx, path, &wire.Chmod{Path: path, Mode: mode})
 }
 
 // Truncate makes the file at path length bytes long.
 func (c *Client) Truncate(ctx context.Context, path string, length int64) error {
-	k := c.call("truncate", path, again, &wire.Truncate{Path: path, Length: length})
+	k := c.call("truncate", path, once, &wire.Truncate{Path: path, Length: length})
 	k.then = func(_ int64, err error) {
 		if err == nil {
 			c.shrunk(func(f *File) bool { return wire.CleanPath(f.Path()) == wire.CleanPath(path) }, length)
@@ -203,7 +204,7 @@ func (c *Client) Truncate(ctx context.Context, path string, length int64) error 
 
 // Utime sets access and modification times, to the second.
 func (c *Client) Utime(ctx context.Context, path string, atime, mtime time.Time) error {
-	return c.change(ctx, path, again, &wire.Utime{Path: path, Actime: atime.Unix(), Mtime: mtime.Unix()})
+	return c.change(ctx, path, &wire.Utime{Path: path, Actime: atime.Unix(), Mtime: mtime.Unix()})
 }
 
 // Localpath asks where path lies on the server's own disk.

@@ -38,13 +38,13 @@ func (c *Client) Setacl(ctx context.Context, path, subject, rights string) error
 	if rights == "" {
 		rights = "n" // real servers want the word; n is none
 	}
-	return c.change(ctx, path, again, &wire.Setacl{Path: path, Subject: subject, Rights: rights})
+	return c.change(ctx, path, &wire.Setacl{Path: path, Subject: subject, Rights: rights})
 }
 
 // Resetacl gives the caller rights in the directory path, and takes everybody
 // else's.
 func (c *Client) Resetacl(ctx context.Context, path, rights string) error {
-	return c.change(ctx, path, once, &wire.Resetacl{Path: path, Rights: rights})
+	return c.change(ctx, path, &wire.Resetacl{Path: path, Rights: rights})
 }
 
 // Ticket is what a server tells about a ticket.
@@ -76,12 +76,12 @@ func (c *Client) TicketRegister(ctx context.Context, subject string, valid time.
 
 // TicketModify sets the mask of a ticket at the directory path and below.
 func (c *Client) TicketModify(ctx context.Context, digest, path, rights string) error {
-	return c.change(ctx, path, again, &wire.TicketModify{Ticket: ticketName(digest), Path: path, Rights: rights})
+	return c.change(ctx, path, &wire.TicketModify{Ticket: ticketName(digest), Path: path, Rights: rights})
 }
 
 // TicketDelete ends a ticket.
 func (c *Client) TicketDelete(ctx context.Context, digest string) error {
-	return c.change(ctx, "", once, &wire.TicketDelete{Ticket: ticketName(digest)})
+	return c.change(ctx, "", &wire.TicketDelete{Ticket: ticketName(digest)})
 }
 
 // TicketGet returns what the server knows of a ticket.

@@ -86,10 +86,9 @@ func (c *Client) GetfileMax(ctx context.Context, path string, buf []byte) (int64
 // Putfile makes the file at path of size bytes from r, with the permissions mode, on
 // a connection of its own: r may take its time. A real server writes in place, and
 // removes what it has when the connection is lost. r is not used after Putfile has
-// returned. A lost connection is met by a second attempt as long as nothing was read
-// from r.
+// returned.
 func (c *Client) Putfile(ctx context.Context, path string, mode, size int64, r io.Reader) error {
-	k := c.call("putfile", path, again, &wire.Putfile{Path: path, Mode: mode, Length: size})
+	k := c.call("putfile", path, once, &wire.Putfile{Path: path, Mode: mode, Length: size})
 	k.read = func(in *conn, _ int64) error {
 		if err := in.copyFrom(r, size, k); err != nil {
 			return err
@@ -122,9 +121,6 @@ func (c *conn) copyFrom(r io.Reader, n int64, k *Call) error {
 		k.outside.Store(true)
 		m, err := io.ReadAtLeast(r, buf[:min(n, chunk)], 1)
 		k.outside.Store(false)
-		if m > 0 {
-			k.replay = once
-		}
 		if _, werr := (output{c}).Write(buf[:m]); werr != nil {
 			return c.refused(k, werr)
 		}
