@@ -110,10 +110,7 @@ func TestRepositoryFails(t *testing.T) {
 		text   string
 	}{
 		"another key":  {func(r *job.Repository) { r.PublicKey = string(other.Public()) }, job.ExitBadDownload, "not to be trusted"},
-		"no key":       {func(r *job.Repository) { r.PublicKey = "" }, job.ExitUsage, "no public key"},
-		"another name": {func(r *job.Repository) { r.Name = "other.example.org" }, job.ExitBadDownload, "other.example.org"},
 		"bad option":   {func(r *job.Repository) { r.Options += ",nosuch=1" }, job.ExitUsage, "nosuch: unknown"},
-		"unsigned":     {func(r *job.Repository) { r.Options += ",allow_unsigned" }, job.ExitUsage, "never mounted"},
 		"no server":    {func(r *job.Repository) { r.Options = "" }, job.ExitUsage, "no server was named"},
 		"server away":  {func(r *job.Repository) { r.Options = "url=http://127.0.0.1:1" }, job.ExitUnreachable, "no server can be reached"},
 		"cache a file": {func(r *job.Repository) { r.Options += ",cachedir=/dev/null" }, job.ExitUsage, "cache"},
@@ -189,7 +186,7 @@ func TestRepositoryCache(t *testing.T) {
 	repo := n.publish()
 	spec := helperSpec{Job: n.job()}
 	repo.add(spec.Job)
-	for _, env := range []string{"HOME=/", "SKELETONKEY_CACHE=relative", "XDG_CACHE_HOME=/nonexistent", "NOTHING="} {
+	for _, env := range []string{"HOME=/", "SKELETONKEY_CACHE=relative", "XDG_CACHE_HOME=/nonexistent"} {
 		n.start(spec, how{env: []string{env}}).end().expect(t, 0, "hello\n")
 		beside := fmt.Sprintf("%s/skeletonkey-%d", n.base, nobody)
 		if !exists(beside + "/cvmfs/objects") {

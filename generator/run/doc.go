@@ -37,6 +37,12 @@
 // be had the same tree lies in the scratch directory; where there are no namespaces
 // either, fusermount3 mounts it there. CHIRP_MOUNT always tells where.
 //
+// A CVMFS repository of the job is at /cvmfs/NAME: the machine's own, if it has one
+// there that is not empty, else ours, read-only and in a namespace only. Ours keeps what
+// it fetched, for all jobs of the user on this node, in the directory cvmfs of the place
+// where the job script keeps the runtime; that stays. Where no such place can be had
+// the cache lies in the scratch directory, and goes with it.
+//
 // # How it works
 //
 //	outer   calls Run; fetches, unpacks, cleans up

@@ -168,7 +168,4 @@ func TestUsage(t *testing.T) {
 	spec.Job.Application.Script = ""
 	n.run(spec, how{}).expectError(t, job.ExitUsage, "script")
 	n.run(helperSpec{}, how{}).expectError(t, job.ExitUsage, "no job")
-	spec = helperSpec{Job: n.job()}
-	spec.Job.CVMFS = []job.Repository{{Name: "cms.example.org"}}
-	n.run(spec, how{}).expectError(t, job.ExitUsage, "cms.example.org")
 }
