@@ -192,19 +192,20 @@ func (h *handle) ensureAt(ctx context.Context) error {
 	return nil
 }
 
-// plan starts a read, after all that was written before has been answered.
+// plan starts a read, after all that was written before has been answered. While somebody
+// goes on writing it is read exactly what is asked for: a block that is kept could be
+// older than what is under way.
 func (h *handle) plan(ctx context.Context, off int64, n int) (*cache.Plan, error) {
-	for {
-		h.node.io.RLock()
-		if !h.node.pending() {
-			defer h.node.io.RUnlock()
-			return h.reader.Plan(off, n, h.node.lastStat().Size), nil
-		}
-		h.node.io.RUnlock()
-		if err := h.node.drain(ctx, nil); err != nil {
-			return nil, err
-		}
+	if err := h.node.drain(ctx, nil); err != nil {
+		return nil, err
 	}
+	h.node.io.RLock()
+	defer h.node.io.RUnlock()
+	size := h.node.lastStat().Size
+	if h.node.pending() {
+		return h.reader.Exact(off, n, size), nil
+	}
+	return h.reader.Plan(off, n, size), nil
 }
 
 // Lseek leaves SEEK_DATA and SEEK_HOLE to the kernel, which takes a file for all

@@ -1,11 +1,15 @@
 package fusefs
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skeletonkey/chirpd/chirptest"
 )
 
 func TestOpenFlags(t *testing.T) {
@@ -42,4 +46,50 @@ func TestSyncWrites(t *testing.T) {
 			t.Fatalf("the server has %d bytes, %v; want %d", len(got), err, len(want))
 		}
 	}
+}
+
+// TestReadBesideWriter reads a file that somebody writes to without a pause: the read
+// waits for what was written before, not for the writer's end.
+func TestReadBesideWriter(t *testing.T) {
+	p := chirptest.Server(t)
+	r := chirptest.NewRelay(t, p.Addr)
+	m := mounted(t, p, r.Addr)
+	write(t, m.path("f"), "content")
+	in, err := os.OpenFile(m.path("f"), os.O_RDONLY|syscall.O_DIRECT, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(m.path("f"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	r.SetDelay(5 * time.Millisecond)
+	got := make(chan error, 1)
+	block := make([]byte, 4096)
+	for i := range int64(100_000) {
+		if _, err := out.WriteAt(block, 4096*(1+i%256)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 100 {
+			go func() {
+				b := make([]byte, 7)
+				_, err := in.ReadAt(b, 0)
+				if err == nil && string(b) != "content" {
+					err = errors.New("read " + string(b))
+				}
+				got <- err
+			}()
+		}
+		select {
+		case err := <-got:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
+	t.Error("the read does not end while somebody writes")
 }

@@ -57,10 +57,7 @@ type Plan struct {
 func (r *Reader) Plan(off int64, n int, size int64) *Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &Plan{reader: r, off: off, end: off + int64(n), size: size}
-	if off < size {
-		p.end = min(p.end, size)
-	}
+	p := r.plan(off, n, size)
 	if r.follows(off) {
 		r.drop(off - slack)
 		r.streak++
@@ -74,6 +71,25 @@ func (r *Reader) Plan(off int64, n int, size int64) *Plan {
 		r.last = p.end
 	}
 	p.blocks = r.cover(off, p.end)
+	return p
+}
+
+// Exact is Plan for a file that is being written to: it asks for what the Read needs, and
+// keeps nothing of it for the next ones.
+func (r *Reader) Exact(off int64, n int, size int64) *Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plan(off, n, size)
+	p.blocks = r.cover(off, p.end)
+	return p
+}
+
+// plan is a Plan without its blocks.
+func (r *Reader) plan(off int64, n int, size int64) *Plan {
+	p := &Plan{reader: r, off: off, end: off + int64(n), size: size}
+	if off < size {
+		p.end = min(p.end, size)
+	}
 	return p
 }
 
