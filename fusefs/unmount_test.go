@@ -173,3 +173,36 @@ func TestUnmountDeadServer(t *testing.T) {
 	}
 	m.client.Close()
 }
+
+// TestUnmountDeadServerSync ends a mount whose server does not answer while a write of a
+// file that was opened with O_SYNC waits for it.
+func TestUnmountDeadServerSync(t *testing.T) {
+	p := chirptest.Server(t)
+	r := chirptest.NewRelay(t, p.Addr)
+	m := start(t, p, r.Addr, patience(time.Hour))
+	fd, err := unix.Open(m.path("f"), unix.O_WRONLY|unix.O_CREAT|unix.O_SYNC, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := m.fs.root.childNode("f").writing(nil)[0]
+	r.Pause()
+	wrote := make(chan error)
+	go func() {
+		_, err := unix.Write(fd, []byte("lost"))
+		wrote <- err
+	}()
+	waitFor(t, "the write is under way", h.writer.Pending)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if err := m.Unmount(ctx); err == nil {
+		t.Error("the loss is not told")
+	}
+	if err := <-wrote; err == nil {
+		t.Error("write of what could not be written succeeded")
+	}
+	if !m.over() {
+		t.Error("a request is still being dealt with")
+	}
+	unix.Close(fd)
+	m.client.Close()
+}

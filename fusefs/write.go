@@ -35,16 +35,22 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	}
 	h.accept(data, off)
 	if h.flags&(syscall.O_SYNC|syscall.O_DSYNC) != 0 {
-		// What was accepted is on its way: to give up waiting would invite the caller
-		// to write it a second time.
-		if err := h.writer.Wait(context.WithoutCancel(o)); err != nil {
-			return 0, errnoFor(err)
-		}
-		if err := h.news(); err != nil {
+		if err := h.arrive(ctx); err != nil {
 			return 0, errnoFor(err)
 		}
 	}
 	return uint32(len(data)), 0
+}
+
+// arrive waits until what was accepted has been answered, whatever signals the request
+// gets: to give up would invite the caller to write a second time what is on its way.
+func (h *handle) arrive(ctx context.Context) error {
+	o := h.node.fs.begin(context.WithoutCancel(ctx))
+	defer o.end()
+	if err := h.writer.Wait(o); err != nil {
+		return err
+	}
+	return h.news()
 }
 
 // withoutAppend is a handle of the same file whose writes go where they belong: what is
