@@ -167,7 +167,8 @@ func TestNameUnknown(t *testing.T) {
 	o := client.Options{Timeout: time.Hour, Methods: []auth.Method{auth.Unix("")}}
 	c := dial(t, "host:"+port, o.WithResolver(func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		if known.Load() {
-			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			// Case 13: nobody listens at the first.
+			return []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")}, nil
 		}
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}))
