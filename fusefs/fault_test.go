@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -170,6 +171,49 @@ func TestLostBehind(t *testing.T) {
 	_ = cmd.Wait() // it may or may not be told
 	if err := m.end(); err == nil {
 		t.Error("the end of the mount tells of no loss")
+	}
+}
+
+// TestLostDataIsNotSeen checks that an open after a write has failed shows what the
+// server has, not what the kernel's pages still hold of the write.
+func TestLostDataIsNotSeen(t *testing.T) {
+	p := chirptest.Server(t)
+	r := chirptest.NewRelay(t, p.Addr)
+	m := mounted(t, p, r.Addr, patience(300*time.Millisecond))
+	want := strings.Repeat("-", 100_000)
+	if err := os.WriteFile(m.remote("f"), []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(m.path("f"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(io.Discard, f); err != nil {
+		t.Fatal(err)
+	}
+	n := m.fs.root.childNode("f")
+	n.mu.Lock()
+	n.pages.first = n.pages.first.Add(-time.Minute) // the file has been known for long
+	n.mu.Unlock()
+	r.Pause()
+	if _, err := f.WriteAt([]byte("lost"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.Refuse()
+	r.Cut()
+	if err := f.Sync(); err == nil {
+		t.Error("fsync pretended")
+	}
+	r.Resume()
+	r.Accept()
+	var got []byte
+	waitFor(t, "the server is back", func() bool {
+		got, err = os.ReadFile(m.path("f"))
+		return err == nil
+	})
+	if string(got) != want {
+		t.Errorf("the file begins with %q, that of the server with %q", got[:8], want[:8])
 	}
 }
 

@@ -150,6 +150,7 @@ func (n *node) failed(err error) {
 	defer n.mu.Unlock()
 	n.open.failed++
 	n.open.err = err
+	n.pages.valid = false // the kernel's hold what is lost
 }
 
 // news is the error of a failed write of the file that this handle's user does not
