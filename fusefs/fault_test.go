@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"skeletonkey/chirpd/chirptest"
@@ -214,6 +215,41 @@ func TestLostDataIsNotSeen(t *testing.T) {
 	})
 	if string(got) != want {
 		t.Errorf("the file begins with %q, that of the server with %q", got[:8], want[:8])
+	}
+}
+
+// TestLostPage checks that a close tells of a page of memory that was lost, which the
+// kernel wrote through a descriptor of its choice: one that appends, so that it went to
+// the server through yet another one.
+func TestLostPage(t *testing.T) {
+	p := chirptest.Server(t)
+	r := chirptest.NewRelay(t, p.Addr)
+	m := start(t, p, r.Addr, patience(300*time.Millisecond))
+	write(t, m.path("f"), string(make([]byte, 100_000)))
+	f, err := os.OpenFile(m.path("f"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := m.fs.root.childNode("f").writing(nil)[0]
+	ctx := &fuse.Context{Caller: fuse.Caller{Pid: pagesPID}}
+	for _, page := range []string{"here", "lost"} {
+		if _, errno := h.Write(ctx, []byte(page), 4096); errno != 0 {
+			t.Fatal(errno)
+		}
+		if page == "here" {
+			if err := f.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			r.Pause()
+		}
+	}
+	r.Refuse()
+	r.Cut()
+	if err := f.Close(); err == nil {
+		t.Error("close succeeded")
+	}
+	if err := m.end(); err == nil {
+		t.Error("the end of the mount tells of no loss")
 	}
 }
 

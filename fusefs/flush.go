@@ -7,17 +7,18 @@ import (
 	"skeletonkey/fusefs/cache"
 )
 
-// Flush is called for each close of a descriptor: it waits until all that was written
-// through the handle has been answered, and reports what failed. That counts as told
-// to nobody: the closes of a process that ends, and of a shell's redirection, go by
-// unheard, and few programs look at theirs.
+// Flush is called for each close of a descriptor: it waits until all that was written to
+// the file has been answered, and reports what failed. (Through which handle the kernel
+// writes memory that was mapped, nobody knows.) That counts as told to nobody: the closes
+// of a process that ends, and of a shell's redirection, go by unheard, and few programs
+// look at theirs.
 func (h *handle) Flush(ctx context.Context) syscall.Errno {
 	if h.writer == nil {
 		return 0
 	}
 	o := h.node.fs.beginWrite(ctx)
 	defer o.end()
-	if err := h.writer.Wait(o); err != nil {
+	if err := h.node.drain(o, nil); err != nil {
 		return errnoFor(err)
 	}
 	return errnoFor(h.verdict(false))
