@@ -24,7 +24,7 @@ var repoKeys = sync.OnceValues(cvmfstest.NewKeys)
 
 // bigFile comes in three pieces, of which no two are the same.
 var (
-	bigFile = []byte(strings.Repeat("abcdefg", 300<<10/7))
+	bigFile = []byte(strings.Repeat("abcdefg", 9<<10/7))
 	bigSum  = fmt.Sprintf("%x  -", sha256.Sum256(bigFile))
 )
 
@@ -43,7 +43,7 @@ func (n *node) publish() *repository {
 	check(n.t, err)
 	r := &repository{Publisher: cvmfstest.New(n.t.TempDir(), repoName, keys), hits: make(map[string]int)}
 	check(n.t, r.Publish(map[string]cvmfstest.File{
-		"hello": {Content: []byte("hello\n")}, "lib": {Nested: true}, "lib/big": {Content: bigFile, Chunks: []int{100 << 10}},
+		"hello": {Content: []byte("hello\n")}, "lib": {Nested: true}, "lib/big": {Content: bigFile, Chunks: []int{3 << 10}},
 		"lib/link": {Link: "$(WHICH)/file"},
 	}))
 	files := http.FileServer(http.Dir(r.Dir))
