@@ -7,6 +7,7 @@ import (
 	"sort"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -241,5 +242,22 @@ func TestRenameNoReplace(t *testing.T) {
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, m.path("f2"), unix.AT_FDCWD, m.path("taken"), unix.RENAME_EXCHANGE); err != unix.EINVAL {
 		t.Errorf("exchange: %v, want EINVAL", err)
+	}
+}
+
+// TestAbsentInListing checks that the absence of a name, which a listing told, is not
+// believed for longer than the listing.
+func TestAbsentInListing(t *testing.T) {
+	m := near(t, quick)
+	list(t, m.dir)
+	listed := time.Now()
+	time.Sleep(ttl / 2)
+	if _, err := os.Stat(m.path("f")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	write(t, m.remote("f"), "content")
+	time.Sleep(time.Until(listed.Add(ttl + ttl/10)))
+	if _, err := os.Stat(m.path("f")); err != nil {
+		t.Error(err)
 	}
 }

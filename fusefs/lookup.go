@@ -34,6 +34,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs
 	errno := errnoFor(err)
 	if errno == syscall.ENOENT {
 		n.RmChild(name)
+		out.SetEntryTimeout(left) // of a listing: the kernel asks again rather than add to it
 	}
 	return nil, errno
 }
@@ -49,13 +50,16 @@ func (n *node) see(ctx context.Context, s *sight) (left time.Duration, err error
 	st, list, answer := n.dir.Lookup(s.name)
 	switch answer {
 	case cache.Absent:
-		return 0, syscall.ENOENT
+		return max(list.Left(), brief), syscall.ENOENT
 	case cache.Present:
 		s.stat, s.asked = st, list.Asked()
 		return list.Left(), nil
 	}
 	s.stat, s.asked, err = n.lstat(ctx, s.name)
-	return n.fs.ttl, err
+	if err != nil {
+		return 0, err
+	}
+	return n.fs.ttl, nil
 }
 
 // lstat asks the server for what has the name in the directory, with all that was
