@@ -62,7 +62,7 @@ func (x *extraction) run(ctx context.Context, r io.Reader, dir string) error {
 
 	x.closer = newCloser()
 	err = x.members()
-	if cerr := x.closer.finish(); err == nil {
+	if cerr := x.closer.finish(); err == nil || errors.Is(err, errCloser) {
 		err = cerr
 	}
 	x.report()
@@ -176,14 +176,20 @@ func (x *extraction) file(path string, hdr *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	if sparse {
+	made := openFile{fd: fd, mtime: mtimeOf(hdr), path: path}
+	switch {
+	case sparse:
 		err = x.copySparse(fd, hdr.Size)
-	} else {
+	case hdr.Size <= smallFile:
+		err = x.read(&made)
+	default:
 		err = x.copy(fd)
 	}
 	if err == nil {
 		x.sum.Files++
-		x.closer.add(openFile{fd, mtimeOf(hdr), path})
+		if !x.closer.add(made) {
+			return errCloser
+		}
 		return nil
 	}
 	unix.Close(fd)
@@ -191,6 +197,24 @@ func (x *extraction) file(path string, hdr *tar.Header) error {
 		err = &os.PathError{Op: "write", Path: path, Err: errno}
 	}
 	return err
+}
+
+// errCloser says that the closer knows what went wrong.
+var errCloser = errors.New("an earlier file could not be written")
+
+// read takes a small member's content, for the closer to write.
+func (x *extraction) read(f *openFile) error {
+	f.data = x.closer.buffer()
+	n, err := readBlock(x.data, f.data[:])
+	if err == nil { // full to the brim, and perhaps at the end
+		_, err = readBlock(x.data, x.buf[:1])
+	}
+	if err != io.EOF {
+		return err
+	}
+	f.size = n
+	x.sum.Bytes += int64(n)
+	return nil
 }
 
 // copy writes the member's content to fd.
