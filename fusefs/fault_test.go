@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -250,6 +251,38 @@ func TestLostPage(t *testing.T) {
 	}
 	if err := m.end(); err == nil {
 		t.Error("the end of the mount tells of no loss")
+	}
+}
+
+// TestPageBesideClosing writes a page of memory through a descriptor that appends, while
+// another one of the file is being closed, whose end must not take the page along.
+func TestPageBesideClosing(t *testing.T) {
+	m := near(t)
+	write(t, m.path("f"), strings.Repeat("-", 8192))
+	beside, err := os.OpenFile(m.path("f"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := m.fs.root.childNode("f")
+	closing := n.writing(nil)[0]
+	f, err := os.OpenFile(m.path("f"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h := n.writing(closing)[0]
+	plain, err := h.withoutAppend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside.Close()
+	waitFor(t, "it is closed", func() bool { return !slices.Contains(n.writing(nil), closing) })
+	plain.accept([]byte("page"), 4096)
+	if err := f.Sync(); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, m.remote("f")); got[4096:4100] != "page" {
+		t.Errorf("the server has %q", got[4096:4100])
 	}
 }
 

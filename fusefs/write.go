@@ -54,12 +54,14 @@ func (h *handle) arrive(ctx context.Context) error {
 }
 
 // withoutAppend is a handle of the same file whose writes go where they belong: what is
-// written through h goes to the end of the file.
+// written through h goes to the end of the file. It lives as long as h; another user's
+// handle may be at its end.
 func (h *handle) withoutAppend(ctx context.Context) (*handle, error) {
-	for _, other := range h.node.writing(h) {
-		if other.flags&syscall.O_APPEND == 0 {
-			return other, nil
-		}
+	h.mu.Lock()
+	twins := h.twins
+	h.mu.Unlock()
+	if len(twins) > 0 {
+		return twins[0], nil
 	}
 	fd, err := h.node.openFile(ctx, wire.OpenWrite)
 	if err != nil {
