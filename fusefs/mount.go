@@ -68,7 +68,9 @@ type Mounted struct {
 	minor      int           // of the mount's device number; -1 when unknown
 	served     chan struct{} // closed when the kernel sends no more requests
 	once       sync.Once
-	closed     error
+	settled    chan struct{}   // closed when nothing is under way any more
+	waiting    context.Context // ends when somebody gives up waiting for that
+	giveUp     context.CancelCauseFunc
 }
 
 // MountOptions are the settings with which go-fuse serves f, whoever mounts it.
@@ -115,7 +117,8 @@ func Mount(ctx context.Context, f *FS, mountpoint string, o MountOptions) (*Moun
 	if err != nil {
 		return nil, err
 	}
-	m := &Mounted{fs: f, minor: -1, served: make(chan struct{})}
+	m := &Mounted{fs: f, minor: -1, served: make(chan struct{}), settled: make(chan struct{})}
+	m.waiting, m.giveUp = context.WithCancelCause(context.Background())
 	var fd int
 	if n, err := fmt.Sscanf(mountpoint, "/dev/fd/%d", &fd); n == 1 && err == nil {
 		m.way = "/dev/fd"
@@ -251,7 +254,7 @@ func quietPoll(mountpoint string) {
 func (m *Mounted) Way() Way { return m.way }
 
 // Wait returns when the mount has been unmounted, by whomever, and all that was
-// written has been dealt with; then as Err does.
+// written has been dealt with, or an Unmount has given that up; then as Err does.
 func (m *Mounted) Wait() error {
 	<-m.served
 	return m.finish(context.Background())
@@ -260,22 +263,25 @@ func (m *Mounted) Wait() error {
 // Err is what is known to be lost, see FS.Err.
 func (m *Mounted) Err() error { return m.fs.Err() }
 
-// finish waits for what goes on behind, after the kernel's last request.
+// finish waits for what goes on behind, after the kernel's last request. When ctx ends,
+// all who wait for that give up.
 func (m *Mounted) finish(ctx context.Context) error {
-	m.once.Do(func() { m.closed = m.await(ctx) })
-	return errors.Join(m.closed, m.Err())
-}
-
-func (m *Mounted) await(ctx context.Context) error {
-	idle := make(chan struct{})
-	go func() {
-		defer close(idle)
-		m.fs.settle()
-	}()
+	m.once.Do(func() {
+		go func() {
+			defer close(m.settled)
+			m.fs.settle()
+		}()
+	})
 	select {
-	case <-idle:
-		return nil
+	case <-m.settled:
+	case <-m.waiting.Done():
 	case <-ctx.Done():
-		return fmt.Errorf("%s: data is still under way to the server: %w", m.fs.URL(), ctx.Err())
+		m.giveUp(ctx.Err())
 	}
+	select {
+	case <-m.settled:
+		return m.Err()
+	default:
+	}
+	return errors.Join(fmt.Errorf("%s: data is still under way to the server: %w", m.fs.URL(), context.Cause(m.waiting)), m.Err())
 }

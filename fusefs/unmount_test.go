@@ -206,3 +206,35 @@ func TestUnmountDeadServerSync(t *testing.T) {
 	unix.Close(fd)
 	m.client.Close()
 }
+
+// TestUnmountWhileAwaited gives up a mount with data under way to a server that does not
+// answer, while somebody else waits for its end without a limit: both return.
+func TestUnmountWhileAwaited(t *testing.T) {
+	p := chirptest.Server(t)
+	r := chirptest.NewRelay(t, p.Addr)
+	m := start(t, p, r.Addr, patience(time.Hour))
+	fd, err := unix.Open(m.path("f"), unix.O_RDWR|unix.O_CREAT, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Pause()
+	if _, err := unix.Write(fd, []byte("lost")); err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error)
+	go func() { waited <- m.Wait() }()
+	m.fs.abort()
+	m.abortConnection()
+	waitFor(t, "the connection has ended", m.over)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if err := m.Unmount(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("unmount: %v", err)
+	}
+	if err := <-waited; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait: %v", err)
+	}
+	unix.Close(fd)
+	_ = detach(m.dir)
+	m.client.Close()
+}
