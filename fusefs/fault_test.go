@@ -286,6 +286,44 @@ func TestPageBesideClosing(t *testing.T) {
 	}
 }
 
+// TestStatBesideLostFile checks that a descriptor which was lost with its connection does
+// not keep others of the same file from being described.
+func TestStatBesideLostFile(t *testing.T) {
+	p := chirptest.Server(t)
+	m := start(t, p, p.Addr, quick)
+	defer func() { _ = m.end() }() // it may tell of the lost one
+	lost, err := os.Create(m.path("f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lost.Close()
+	if _, err := lost.Write(make([]byte, 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lost.Stat(); err != nil { // what was written is there
+		t.Fatal(err)
+	}
+	p.Stop()
+	if err := os.Truncate(m.remote("f"), 70_000); err != nil {
+		t.Fatal(err)
+	}
+	p.Start()
+	if err := lost.Sync(); !errors.Is(err, syscall.ESTALE) {
+		t.Fatalf("fsync: %v, want ESTALE", err)
+	}
+	f, err := os.OpenFile(m.path("f"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 8 {
+		expire()
+		if st, err := f.Stat(); err != nil || st.Size() != 70_000 {
+			t.Fatalf("%v, %v", st, err)
+		}
+	}
+}
+
 // TestPausedServer is case 31: while the server is stopped calls fail within the limit
 // set, and afterwards the mount works as before.
 func TestPausedServer(t *testing.T) {

@@ -179,10 +179,12 @@ func (n *node) ask(ctx context.Context, h *handle) (wire.Stat, time.Duration, er
 	asked := time.Now()
 	var st wire.Stat
 	var err error
-	if file := n.borrowAny(h); file != nil {
+	file := n.borrowAny(h)
+	if file != nil {
 		st, err = file.Fstat(ctx)
 		file.giveBack()
-	} else {
+	}
+	if file == nil || errnoFor(err) == errStale { // lost with its connection, which says nothing of the file
 		err = n.at(ctx, "", func(path string) (err error) {
 			st, err = n.fs.client.Lstat(ctx, path)
 			return err
