@@ -16,15 +16,18 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	if h.writer == nil {
 		return 0, syscall.EBADF
 	}
-	if h.flags&syscall.O_APPEND != 0 && ofPages(ctx) {
+	page := ofPages(ctx)
+	if page && h.flags&syscall.O_APPEND != 0 {
 		plain, err := h.withoutAppend(o)
 		if err != nil {
 			return 0, errnoFor(err)
 		}
 		h = plain
 	}
-	if err := h.news(); err != nil {
-		return 0, errnoFor(err)
+	if !page { // which would be dropped, and the program's next write not told
+		if err := h.news(); err != nil {
+			return 0, errnoFor(err)
+		}
 	}
 	end := off + int64(len(data))
 	if err := h.node.drainOthers(o, h, off, end); err != nil {
