@@ -42,9 +42,10 @@
 // # Writing
 //
 // Small writes are put together while earlier ones are under way. Before a file is read,
-// opened, described, renamed, linked, truncated or given times, what was written to it
-// through any descriptor is awaited, and before a directory moves what was written below
-// it: connections are not ordered among themselves.
+// opened, closed by who wrote, described, renamed, linked, truncated or given times, what
+// was written to it through any descriptor is awaited, and before a directory moves what
+// was written below it: connections are not ordered among themselves. A read waits for
+// what was written before it, not for what is written meanwhile.
 //
 // # Limits
 //
