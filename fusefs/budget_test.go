@@ -60,6 +60,13 @@ func count(t *testing.T) *counted {
 	return m
 }
 
+// settle waits until what nobody awaits, such as a close, has had its round trip.
+func (c *counted) settle() {
+	for last := -1; last != c.relay.Turns(); time.Sleep(5 * delay) {
+		last = c.relay.Turns()
+	}
+}
+
 // turns is how many round trips do takes, those that nobody waits for included.
 func (c *counted) turns(t *testing.T, what string, limit int, do func()) {
 	t.Helper()
@@ -71,7 +78,7 @@ func (c *counted) turns(t *testing.T, what string, limit int, do func()) {
 	} else {
 		t.Logf("%s: %d round trips", what, n)
 	}
-	time.Sleep(3 * delay) // what nobody waited for has come by then
+	c.settle()
 }
 
 // TestRoundTrips asserts the budgets.

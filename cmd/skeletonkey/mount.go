@@ -105,7 +105,7 @@ func (a *app) mount(ctx context.Context, m mountFlags, url, mountpoint string) e
 // written back first; a second one does not wait for that.
 func (a *app) untilUnmounted(ctx context.Context, mounted *fusefs.Mounted) error {
 	gone := make(chan error, 1)
-	go func() { gone <- mounted.Wait() }() // ends with the mount, which every way out of here ends
+	go func() { gone <- mounted.Wait() }() // ends with the mount, or with this process
 	select {
 	case err := <-gone:
 		return err
@@ -116,6 +116,9 @@ func (a *app) untilUnmounted(ctx context.Context, mounted *fusefs.Mounted) error
 	again, cancel := context.WithTimeout(again, closeTimeout)
 	defer cancel()
 	err := mounted.Close(again)
+	if again.Err() != nil { // given up: who still has files open there decides when the mount goes
+		return err
+	}
 	return errors.Join(err, <-gone)
 }
 
