@@ -63,6 +63,14 @@ func (q *allocs) attach(g *grown) {
 	q.files[g.id] = g
 }
 
+// shared says whether others than the caller hold the file too: it stays on disk then,
+// when its last name goes.
+func (q *allocs) shared(g *grown) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return g.users > 1
+}
+
 // is says whether the file is the one examined.
 func (g *grown) is(info *confine.Info) bool { return g.id == dirID{info.Dev, info.Ino} }
 

@@ -44,7 +44,10 @@ func openAt(a *place, flags int, mode uint32) (*openFile, confine.Info, error) {
 	in := a.ex.allocs.of(a.At.DirPath())
 	empties := in != nil && flags&unix.O_TRUNC != 0
 	if empties {
-		flags = flags&^(unix.O_TRUNC|unix.O_ACCMODE) | unix.O_RDWR
+		flags &^= unix.O_TRUNC
+		if flags&unix.O_ACCMODE == unix.O_RDONLY { // only who may write gets here
+			flags |= unix.O_RDWR
+		}
 	}
 	if in != nil && flags&unix.O_ACCMODE != unix.O_RDONLY {
 		defer a.ex.allocs.names.take(a.At.Path())()

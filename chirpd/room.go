@@ -108,13 +108,23 @@ func (r *room) write(p *confine.Put, b []byte) (int, error) {
 		return 0, err
 	}
 	r.bytes += int64(len(b))
-	if more := r.bytes - r.lent - r.taken; r.in != nil && more > 0 {
-		if err := r.ex.allocs.take(r.in, more); err != nil {
-			return 0, err
-		}
-		r.taken += more
+	if err := r.makeUp(); err != nil {
+		return 0, err
 	}
 	return p.Write(b)
+}
+
+// makeUp sets aside what the file needs beyond what it was lent.
+func (r *room) makeUp() error {
+	more := r.bytes - r.lent - r.taken
+	if r.in == nil || more <= 0 {
+		return nil
+	}
+	if err := r.ex.allocs.take(r.in, more); err != nil {
+		return err
+	}
+	r.taken += more
+	return nil
 }
 
 // giveBack ends a put that failed; after commit it does nothing.
@@ -125,7 +135,8 @@ func (r *room) giveBack() {
 	}
 }
 
-// commit runs a put's commit, and counts what took whose place.
+// commit runs a put's commit, and counts what took whose place. What was lent may be
+// another's by now: only what the file in its place frees this instant counts.
 func (r *room) commit(a *confine.At, commit func() error) error {
 	if r.in == nil {
 		return commit()
@@ -145,6 +156,14 @@ func (r *room) commit(a *confine.At, commit func() error) error {
 		}
 	}
 	last := was && old.Nlink == 1
+	if was && !(last && q.shared(g)) {
+		r.lent = old.Size
+	} else {
+		r.lent = 0
+	}
+	if err := r.makeUp(); err != nil {
+		return err
+	}
 	if last {
 		q.detach(g)
 	}
