@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"skeletonkey/chirpd/wire"
 )
@@ -140,12 +141,22 @@ func TestServerRefusesFalseAnswers(t *testing.T) {
 	if err := os.WriteFile(victim, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	older := filepath.Join(dir, "older") // the victim made it where the attacker may rename
+	if err := os.WriteFile(older, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(answerAge + 100*time.Millisecond)
 	attacks := map[string]func(string) error{
+		"older file":    func(c string) error { return os.Rename(older, c) },
 		"symbolic link": func(c string) error { return os.Symlink(victim, c) },
 		"hard link":     func(c string) error { return os.Link(victim, c) },
 		"with content":  func(c string) error { return os.WriteFile(c, []byte("x"), 0o600) },
 		"directory":     func(c string) error { return os.Mkdir(c, 0o700) },
 		"nothing":       func(string) error { return nil },
+	}
+	if st, err := examine(older); err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		t.Logf("files have no time of birth here (%v): older ones cannot be told", err)
+		delete(attacks, "older file")
 	}
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {

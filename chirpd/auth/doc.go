@@ -18,7 +18,9 @@
 //
 // What is not: hostname and address let in every user of the machines they name,
 // and unix is offered to other machines only when asked for, as a hostile server
-// on one of them could pass on a challenge of a third.
+// on one of them could pass on a challenge of a third. Where the file system tells no
+// times of birth, an older file passes for a new one: do not make empty files in
+// directories of people who must not be taken for you.
 //
 // The functions block on the connection. They honour a context only between
 // messages: the caller sets the connection's deadline, or closes it, to end them.

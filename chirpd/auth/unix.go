@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -125,25 +124,25 @@ func (v unixVerifier) Verify(ctx context.Context, s *Stream, _ net.Addr) (string
 	if answer != "yes" { // the client's no is not answered
 		return "", fmt.Errorf("%w: the client would not make %s", errRefused, challenge)
 	}
-	info, err := v.await(ctx, challenge)
+	answered, err := v.await(ctx, challenge)
 	if err != nil {
 		return "", s.refuse("%v", err)
 	}
 	_ = os.Remove(challenge) // where the directory's rights allow; the client removes it too
-	if err := checkAnswer(info); err != nil {
+	if err := checkAnswer(answered); err != nil {
 		return "", s.refuse("%s: %v", challenge, err)
 	}
-	return v.name(info.Sys().(*syscall.Stat_t).Uid), s.send("yes")
+	return v.name(answered.Uid), s.send("yes")
 }
 
 // await looks for the file until it is there or the wait is over.
-func (v unixVerifier) await(ctx context.Context, challenge string) (os.FileInfo, error) {
+func (v unixVerifier) await(ctx context.Context, challenge string) (*unix.Statx_t, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.wait)
 	defer cancel()
 	for pause := time.Millisecond; ; pause *= 2 {
-		info, err := os.Lstat(challenge)
+		answered, err := examine(challenge)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return info, err
+			return answered, err
 		}
 		select {
 		case <-ctx.Done():
@@ -153,20 +152,42 @@ func (v unixVerifier) await(ctx context.Context, challenge string) (os.FileInfo,
 	}
 }
 
+// examine is Lstat with the time of birth, where the file system tells it.
+func examine(path string) (*unix.Statx_t, error) {
+	for {
+		var st unix.Statx_t
+		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
+		if err == nil {
+			return &st, nil
+		}
+		if err != unix.EINTR {
+			return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
+}
+
+// answerAge is how long after its birth an answer may have been changed: whoever makes it
+// does nothing more to it. Both times are by the clock of the file's host.
+const answerAge = time.Second
+
 // checkAnswer refuses what somebody else may have put in place: a link to, or
-// another name of, a file of the user whom he pretends to be.
-func checkAnswer(info os.FileInfo) error {
-	st := info.Sys().(*syscall.Stat_t)
+// another name of, a file of the user whom he pretends to be, or such a file itself, from
+// a directory of his own: renaming it is a change.
+func checkAnswer(st *unix.Statx_t) error {
 	switch {
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("is a %v, not a regular file", info.Mode().Type())
-	case info.Size() != 0:
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("is not a regular file (mode %o)", st.Mode)
+	case st.Size != 0:
 		return fmt.Errorf("is not empty")
 	case st.Nlink != 1:
 		return fmt.Errorf("has %d links", st.Nlink)
+	case st.Mask&unix.STATX_BTIME != 0 && timeOf(st.Ctime).Sub(timeOf(st.Btime)) > answerAge:
+		return fmt.Errorf("is not new: made at %v", timeOf(st.Btime))
 	}
 	return nil
 }
+
+func timeOf(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
 
 // UserName is the name of a local user as UnixVerifier gives it: the number where there
 // is no name.
