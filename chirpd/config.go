@@ -2,6 +2,7 @@ package chirpd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -30,7 +31,8 @@ type Config struct {
 	// Tickets lets clients in by ticket and register tickets. It needs StateDir.
 	Tickets bool
 	// StateDir holds the server's own state: the tickets, the sizes of allocations. It is made, with mode
-	// 0700, where it is missing. Nothing is kept in Root but ACLs.
+	// 0700, where it is missing. Nothing is kept in Root but ACLs. Within an export that
+	// may be written it must lie below a name that begins with ".__", out of clients' reach.
 	StateDir string
 
 	// DefaultACL is the text of the ACL for directories that have none. Empty: the
@@ -119,7 +121,7 @@ func (c *Config) check() error {
 	case c.Tickets && c.StateDir == "":
 		return fmt.Errorf("chirpd: tickets need a state directory to be kept in")
 	}
-	if err := c.checkExports(); err != nil {
+	if err := errors.Join(c.checkExports(), c.checkState()); err != nil {
 		return err
 	}
 	for _, v := range c.Verifiers {

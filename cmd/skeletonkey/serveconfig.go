@@ -16,6 +16,7 @@ import (
 
 	"skeletonkey/chirpd"
 	"skeletonkey/chirpd/auth"
+	"skeletonkey/chirpd/confine"
 )
 
 // limitFlags are the flags of serve on space, time and numbers.
@@ -116,6 +117,10 @@ func (o *serveOptions) verifiers(c *chirpd.Config) error {
 // home.
 const systemState = "/var/lib/skeletonkey"
 
+// privateState holds the state of all servers. No client reaches what bears such a name,
+// so that a home may be exported, state and all.
+const privateState = confine.PrivatePrefix + "serve"
+
 // defaultState is a place of its own for what is exported, so that two servers of one
 // user never share tickets.
 func (o *serveOptions) defaultState() (string, error) {
@@ -134,5 +139,5 @@ func (o *serveOptions) defaultState() (string, error) {
 	if o.user != "" && os.Geteuid() == 0 {
 		home = systemState
 	}
-	return filepath.Join(home, "serve", name+"-"+hex.EncodeToString(sum[:6])), nil
+	return filepath.Join(home, privateState, name+"-"+hex.EncodeToString(sum[:6])), nil
 }
