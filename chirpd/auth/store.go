@@ -262,7 +262,10 @@ func (s *Store) read(digest string) (Registered, error) {
 	if !info.Mode().IsRegular() || !s.trusts(st) {
 		return Registered{}, ErrNoTicket
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxTicketFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxTicketFile+1))
+	if err == nil && len(text) > maxTicketFile { // what is left out might lend less
+		err = &fs.PathError{Op: "read", Path: s.file(digest), Err: syscall.EFBIG}
+	}
 	if err != nil {
 		return Registered{}, err
 	}
@@ -356,8 +359,12 @@ func (s *Store) sweep(now time.Time) {
 }
 
 func (s *Store) put(digest string, r Registered) error {
+	text := r.format()
+	if len(text) > maxTicketFile {
+		return &fs.PathError{Op: "write", Path: s.file(digest), Err: syscall.EFBIG}
+	}
 	s.forget(digest)
-	return writePrivate(s.file(digest), r.format())
+	return writePrivate(s.file(digest), text)
 }
 
 // format is the real server's form of a ticket.
