@@ -63,6 +63,10 @@ func (s *session) changeACL(path string, change func(acl.ACL) acl.ACL) error {
 		if err != nil {
 			return err
 		}
-		return inside.WritePrivate(aclName, change(list).AppendTo(nil), 0o644)
+		text := change(list).AppendTo(nil)
+		if len(text) > maxACL { // it could not be read again, nor mended by anybody
+			return wire.TooBig
+		}
+		return inside.WritePrivate(aclName, text, 0o644)
 	})
 }

@@ -3,6 +3,7 @@ package chirpd_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"skeletonkey/chirpd"
@@ -40,4 +41,24 @@ func TestStateInTheExport(t *testing.T) {
 	guest := s.as("guest")
 	guest.want("-2", "putfile /.__own/state/tickets/ticket.00000000000000000000000000000000 420 0")
 	guest.want("-2", "stat /.__own/state/tickets")
+}
+
+// TestACLStaysReadable adds entries until the ACL would be larger than is read of one.
+func TestACLStaysReadable(t *testing.T) {
+	s := serve(t)
+	p := s.as("owner")
+	for i := 0; ; i++ {
+		if i > 100 {
+			t.Fatal("an ACL of any size is written")
+		}
+		if got := p.ask("setacl / unix:%s%d r", strings.Repeat("x", 60000), i); got != "0" {
+			if got != "-5" || i < 10 {
+				t.Fatalf("entry %d: %s", i, got)
+			}
+			break
+		}
+	}
+	p.want("0", "stat /")
+	p.line()
+	p.want("0", "resetacl / rwlda")
 }
