@@ -118,6 +118,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("chirpd: either one directory to export is needed, or several with names")
 	case len(c.Verifiers) == 0 && !c.Tickets:
 		return fmt.Errorf("chirpd: no way to authenticate, so nobody could use the server")
+	case min(c.AuthTimeout, c.IdleTimeout, c.StallTimeout, c.GroupCache, c.Catalog.Interval) < 0:
+		return fmt.Errorf("chirpd: a time limit is negative")
 	case c.Tickets && c.StateDir == "":
 		return fmt.Errorf("chirpd: tickets need a state directory to be kept in")
 	}

@@ -27,6 +27,7 @@ func TestNewRefuses(t *testing.T) {
 		"tickets without state": func(c *chirpd.Config) { c.Tickets = true },
 		"a ticket verifier":     func(c *chirpd.Config) { c.Verifiers = append(c.Verifiers, auth.TicketVerifier(nil)) },
 		"default ACL":           func(c *chirpd.Config) { c.DefaultACL = "unix:x rwz\n" },
+		"time that is negative": func(c *chirpd.Config) { c.Catalog.Interval = -1 },
 		"state that is a file":  func(c *chirpd.Config) { c.Tickets, c.StateDir = true, "/dev/null" },
 	} {
 		c := good
