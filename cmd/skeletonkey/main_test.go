@@ -87,9 +87,16 @@ func sharedDir() string {
 
 func requirePeers() bool { return os.Getenv("SKELETONKEY_REQUIRE_PEERS") == "1" }
 
-// condition knows [root], and [fuse]: whether /dev/fuse is open to everybody.
+// condition knows [root]; [fuse]: whether /dev/fuse is open to everybody; [shared]:
+// whether the shared data is there; [peer:PROGRAM], and [fetcher]: what a job script
+// fetches with. What is missing though it is required is an error.
 func condition(name string) (bool, error) {
+	if peer, ok := strings.CutPrefix(name, "peer:"); ok {
+		return havePeer(peer)
+	}
 	switch name {
+	case "fetcher":
+		return havePeer("curl", "wget", "python3")
 	case "shared":
 		_, err := os.Stat(sharedDir())
 		return err == nil, nil
@@ -104,6 +111,19 @@ func condition(name string) (bool, error) {
 		return open, nil
 	}
 	return false, fmt.Errorf("unknown condition %s", name)
+}
+
+// havePeer reports whether one of the programs is there.
+func havePeer(programs ...string) (bool, error) {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err == nil {
+			return true, nil
+		}
+	}
+	if requirePeers() {
+		return false, fmt.Errorf("none of %v is there", programs)
+	}
+	return false, nil
 }
 
 // serveScript is `serve [FLAG...]`: it starts a server and sets $SERVER, and $WEB

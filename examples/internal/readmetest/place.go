@@ -33,11 +33,11 @@ type Place struct {
 }
 
 // New makes a place for the example in the working directory, which the end of the test
-// removes. Where an ordinary user cannot mount, the test is skipped, or fails with
-// SKELETONKEY_REQUIRE_PEERS=1.
+// removes. Where an ordinary user cannot mount, or nothing can fetch, the test is skipped,
+// or fails with SKELETONKEY_REQUIRE_PEERS=1.
 func New(t *testing.T) *Place {
 	t.Helper()
-	needFuse(t)
+	needNode(t)
 	dir, err := os.MkdirTemp("", "readme")
 	if err != nil {
 		t.Fatal(err)
@@ -62,16 +62,27 @@ func New(t *testing.T) *Place {
 	return p
 }
 
-func needFuse(t *testing.T) {
+// needNode skips, or fails, where this machine is no node that a job could run on.
+func needNode(t *testing.T) {
 	t.Helper()
 	info, err := os.Stat("/dev/fuse")
-	if err == nil && info.Mode().Perm()&0o006 == 0o006 {
-		return
+	if err != nil || info.Mode().Perm()&0o006 != 0o006 {
+		missing(t, "/dev/fuse is not open to everybody: %v, %v", info, err)
 	}
+	for _, fetcher := range []string{"curl", "wget", "python3"} {
+		if _, err := exec.LookPath(fetcher); err == nil {
+			return
+		}
+	}
+	missing(t, "none of curl, wget and python3 is there")
+}
+
+func missing(t *testing.T, format string, args ...any) {
+	t.Helper()
 	if os.Getenv("SKELETONKEY_REQUIRE_PEERS") == "1" {
-		t.Fatalf("/dev/fuse is not open to everybody: %v, %v", info, err)
+		t.Fatalf(format, args...)
 	}
-	t.Skip("/dev/fuse is not open to everybody")
+	t.Skipf(format, args...)
 }
 
 // freePorts holds both until both are known, so that they differ.
