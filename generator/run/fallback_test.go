@@ -62,6 +62,7 @@ func TestWithoutNamespacesKilled(t *testing.T) {
 func TestNoWayToMount(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
+	needHelper(t)
 	n := newNode(t, script(`echo never`))
 	n.run(n.dataJob(), how{noNamespaces: true, before: bareDev}).
 		expectError(t, 71, "max_user_namespaces = 0", "fuse device not found")
@@ -75,6 +76,7 @@ const bareDev = `d=$TMPDIR/../dev; mkdir -p $d; touch $d/null; mount --bind /dev
 // the scratch directory, in a namespace all the same.
 func TestUsualPlaceTaken(t *testing.T) {
 	t.Parallel()
+	needHelper(t)
 	n := newNode(t, script(`cat in/data; case $CHIRP_MOUNT in "${SKELETONKEY_SCRATCH%/work}"/mnt) echo right;; esac`))
 	// A plain directory as the root cannot be replaced.
 	const chroot = `r=$TMPDIR/../root; mkdir $r
