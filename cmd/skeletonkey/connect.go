@@ -153,6 +153,18 @@ func (s *servers) close() {
 	}
 }
 
+// each does the work for the path of each URL at its server, and reports all that
+// failed.
+func (s *servers) each(urls []string, work func(server *client.Client, path, url string) error) error {
+	return each(urls, func(url string) error {
+		server, path, err := s.at(url)
+		if err != nil {
+			return err
+		}
+		return work(server, path, url)
+	})
+}
+
 // onServers makes the RunE of a command that talks to servers.
 func (a *app) onServers(c *connection, run func(cmd *cobra.Command, s *servers, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

@@ -144,11 +144,7 @@ func (a *app) statCommand() *cobra.Command {
 	c.addFlags(cmd, commandTimeout)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "a JSON object for each file, one a line")
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
-		return each(args, func(url string) error {
-			server, p, err := s.at(url)
-			if err != nil {
-				return err
-			}
+		return s.each(args, func(server *client.Client, p, url string) error {
 			st, err := server.Lstat(cmd.Context(), p)
 			if err != nil {
 				return err
@@ -181,11 +177,7 @@ func (a *app) dfCommand() *cobra.Command {
 		if terminal(a.out) && !asJSON {
 			_, _ = fmt.Fprintln(table, "TOTAL\tUSED\tAVAILABLE\tURL")
 		}
-		err := each(args, func(url string) error {
-			server, p, err := s.at(url)
-			if err != nil {
-				return err
-			}
+		err := s.each(args, func(server *client.Client, p, url string) error {
 			st, err := server.Statfs(cmd.Context(), p)
 			if err != nil {
 				return err
@@ -216,11 +208,7 @@ func (a *app) hashCommand() *cobra.Command {
 		if algorithm != "md5" && algorithm != "sha1" {
 			return usageError{fmt.Errorf("--algorithm %q is not md5 or sha1", algorithm)}
 		}
-		return each(args, func(url string) error {
-			server, p, err := s.at(url)
-			if err != nil {
-				return err
-			}
+		return s.each(args, func(server *client.Client, p, url string) error {
 			digest, err := server.Hash(cmd.Context(), algorithm, p)
 			if err != nil {
 				return err
@@ -262,11 +250,7 @@ func (a *app) catCommand() *cobra.Command {
 	}
 	c.addFlags(cmd, commandTimeout)
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
-		return each(args, func(url string) error {
-			server, p, err := s.at(url)
-			if err != nil {
-				return err
-			}
+		return s.each(args, func(server *client.Client, p, url string) error {
 			return cat(cmd, server, p, a.out)
 		})
 	})

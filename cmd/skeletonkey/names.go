@@ -79,11 +79,7 @@ func (a *app) rmCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "remove directories with all that is in them")
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "a file that is not there is no error")
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
-		return each(args, func(url string) error {
-			server, p, err := s.at(url)
-			if err != nil {
-				return err
-			}
+		return s.each(args, func(server *client.Client, p, url string) error {
 			if p == "/" {
 				return usageError{fmt.Errorf("%s is the whole export, which rm does not remove; name what is in it", url)}
 			}
@@ -91,7 +87,7 @@ func (a *app) rmCommand() *cobra.Command {
 			if recursive {
 				remove = server.Rmall
 			}
-			err = remove(cmd.Context(), p)
+			err := remove(cmd.Context(), p)
 			switch {
 			case force && errors.Is(err, fs.ErrNotExist):
 				return nil
@@ -114,11 +110,7 @@ func (a *app) mkdirCommand() *cobra.Command {
 	c.addFlags(cmd, commandTimeout)
 	cmd.Flags().BoolVarP(&parents, "parents", "p", false, "make parents too; a directory that is there is no error")
 	cmd.RunE = a.onServers(&c, func(cmd *cobra.Command, s *servers, args []string) error {
-		return each(args, func(url string) error {
-			server, p, err := s.at(url)
-			if err != nil {
-				return err
-			}
+		return s.each(args, func(server *client.Client, p, url string) error {
 			if parents {
 				return mkdirAll(cmd.Context(), server, p)
 			}

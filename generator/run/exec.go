@@ -90,18 +90,7 @@ func Exec(ctx context.Context, o ExecOptions) (int, error) {
 
 // completed returns the options with their defaults filled in.
 func (o ExecOptions) completed() ExecOptions {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	if o.ConnectTimeout <= 0 {
-		o.ConnectTimeout = DefaultConnectTimeout
-	}
-	if o.ServerTimeout <= 0 {
-		o.ServerTimeout = DefaultServerTimeout
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	setDefaults(&o.Env, &o.ConnectTimeout, &o.ServerTimeout, &o.Log)
 	return o
 }
 

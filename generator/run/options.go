@@ -55,17 +55,22 @@ func (o Options) completed() (Options, error) {
 	if err := o.Job.Validate(); err != nil {
 		return o, err
 	}
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	if o.ConnectTimeout <= 0 {
-		o.ConnectTimeout = DefaultConnectTimeout
-	}
-	if o.ServerTimeout <= 0 {
-		o.ServerTimeout = DefaultServerTimeout
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	setDefaults(&o.Env, &o.ConnectTimeout, &o.ServerTimeout, &o.Log)
 	return o, nil
+}
+
+// setDefaults fills in what Options and ExecOptions have in common.
+func setDefaults(env *[]string, connect, server *time.Duration, log **slog.Logger) {
+	if *env == nil {
+		*env = os.Environ()
+	}
+	if *connect <= 0 {
+		*connect = DefaultConnectTimeout
+	}
+	if *server <= 0 {
+		*server = DefaultServerTimeout
+	}
+	if *log == nil {
+		*log = slog.New(slog.DiscardHandler)
+	}
 }
